@@ -1,0 +1,195 @@
+// Package limits holds every bound of Longshore in one place: its default, its unit (in its name or its comment), and
+// the error for exceeding it.
+//
+// The host config sets ceilings, the manifest and the topic policies ask for less; see internal/config. Packages take
+// the bounds they need from here, so that the table in the README and the code can't drift apart. Sizes are bytes and
+// durations are time.Duration unless a name says otherwise.
+package limits
+
+import (
+	"fmt"
+	"time"
+)
+
+// Sizes in bytes.
+const (
+	KiB = 1 << 10
+	MiB = 1 << 20
+	GiB = 1 << 30
+)
+
+// Bounds of one delivery, per guest call. They are the defaults of Guest.
+const (
+	FuelPerDelivery   = 100_000_000 // instructions, see runtime/internal/meter
+	CallDuration      = time.Second
+	GuestMemoryBytes  = 64 * MiB
+	TableElements     = 100_000
+	CallDepthFrames   = 1_000
+	OutboxMessages    = 256
+	OutboxBytes       = 1 * MiB
+	HostCalls         = 100_000
+	LogBytes          = 16 * KiB
+	ResultBytes       = 1 * MiB
+	HandlesPerCall    = 4_096 // live resource handles of one guest call
+	GuestModuleBytes  = 64 * MiB
+	ReasonBytes       = 256
+	ReasonPreviewByte = 96
+)
+
+// Bounds of delivery: leases, attempts, retries.
+const (
+	LeaseDuration       = 30 * time.Second
+	MaxAttempts         = 5
+	RetryBaseDuration   = 200 * time.Millisecond
+	RetryCapDuration    = 5 * time.Minute
+	RetryDoublings      = 16
+	RetryJitterPercent  = 20
+	GraceDuration       = 30 * time.Second
+	InFlightMessages    = 4_096 // a consumer
+	InFlightBytes       = 64 * MiB
+	HostInFlightMsgs    = 16_384
+	HostInFlightBytes   = 256 * MiB
+	StorageRetryMin     = 50 * time.Millisecond
+	StorageRetryMax     = time.Second
+	StorageErrorsInARow = 10 // then a consumer is unhealthy
+	ClaimMessages       = 64
+)
+
+// Bounds of a message and of what names it.
+const (
+	MessageBytes        = 1 * MiB
+	MessageCeilingBytes = 32 * MiB
+	MetadataPairs       = 64
+	MetadataBytes       = 16 * KiB
+	KeyBytes            = 256 // each key string: content type, ordering key, idempotency key
+	TopicBytes          = 200
+	TenantBytes         = 63
+	TopicsPerTenant     = 10_000
+	EnvelopeBytes       = 16 * KiB
+	ReceiptBytes        = 4 * KiB
+	BatchMessages       = 65_536 // one publish
+	Hops                = 16
+)
+
+// Bounds of a signed context.
+const (
+	TokenBytes       = 8 * KiB
+	TokenClaims      = 32
+	TokenClaimsBytes = 2 * KiB
+	TokenWindow      = 60 * time.Second
+	TokenLeeway      = 60 * time.Second
+	VerifiedTokens   = 10_000
+	SealBytes        = 64 // an HMAC-SHA-256 or an Ed25519 signature
+)
+
+// Bounds of the log.
+const (
+	JournalSegments     = 4
+	JournalSegmentBytes = 64 * MiB
+	WriteBehindDelay    = 20 * time.Millisecond
+	WriteBehindBytes    = 1 * MiB
+	WriteBehindLagBytes = 32 * MiB
+	WriteBehindLagOps   = 60_000 // entries waiting for the store
+	WindowMessages      = 512    // messages of a lane kept ready in memory
+	WindowBytes         = 1 * MiB
+	MintedIDs           = 1 << 20 // ids minted after one that is still to be published
+	LockWait            = 5 * time.Second
+	DeadLetterPage      = 1_000
+	InlinePayloadBytes  = 64 * KiB
+	CommitGroupMessages = 8_192
+	CommitGroupBytes    = 8 * MiB
+	RateBurstDuration   = time.Second
+	PolicyMaxRatePerSec = 1_000_000_000
+	PolicyMaxDepthCount = 1_000_000_000_000
+)
+
+// Guest bounds one guest call. The zero value allows nothing: start from DefaultGuest.
+type Guest struct {
+	Fuel           int64         // instructions, as runtime/internal/meter counts them
+	CallDuration   time.Duration // wall time of the call
+	MemoryBytes    int64         // linear memory; rounded down to pages of 64 KiB
+	TableElements  int64         // elements of all tables together
+	CallDepth      int64         // nested calls of guest functions
+	OutboxMessages int64         // messages published
+	OutboxBytes    int64         // payload, topic and metadata bytes published
+	HostCalls      int64         // calls of host functions
+	LogBytes       int64         // bytes written to stdout and stderr
+	ResultBytes    int64         // bytes of the handler's result
+}
+
+// DefaultGuest returns the defaults of spec/limits.
+func DefaultGuest() Guest {
+	return Guest{
+		Fuel:           FuelPerDelivery,
+		CallDuration:   CallDuration,
+		MemoryBytes:    GuestMemoryBytes,
+		TableElements:  TableElements,
+		CallDepth:      CallDepthFrames,
+		OutboxMessages: OutboxMessages,
+		OutboxBytes:    OutboxBytes,
+		HostCalls:      HostCalls,
+		LogBytes:       LogBytes,
+		ResultBytes:    ResultBytes,
+	}
+}
+
+// Name names a bound, as the texts of errors and reasons print it.
+type Name string
+
+// Names of bounds that more than one package checks or reports.
+const (
+	NameFuel           Name = "fuel"
+	NameCallDuration   Name = "call time"
+	NameMemory         Name = "memory bytes"
+	NameTableElements  Name = "table elements"
+	NameCallDepth      Name = "call depth"
+	NameOutboxMessages Name = "outbox messages"
+	NameOutboxBytes    Name = "outbox bytes"
+	NameHostCalls      Name = "host calls"
+	NameLogBytes       Name = "log bytes"
+	NameResultBytes    Name = "result bytes"
+	NameHandles        Name = "handles"
+	NameMessageBytes   Name = "message bytes"
+	NameMetadataPairs  Name = "metadata pairs"
+	NameMetadataBytes  Name = "metadata bytes"
+	NameBatchMessages  Name = "batch messages"
+	NameBatchBytes     Name = "batch bytes"
+	NameTopicBytes     Name = "topic bytes"
+	NameKeyBytes       Name = "key bytes"
+	NameTopics         Name = "topics of a tenant"
+	NameHops           Name = "hops"
+	NameTokenBytes     Name = "token bytes"
+	NameTokenClaims    Name = "token claims"
+)
+
+// Error says that a bound was exceeded. Match it with errors.As, or with errors.Is against another *Error, which
+// compares names only.
+type Error struct {
+	Name   Name
+	Limit  int64
+	Actual int64  // what was asked for, in the unit of Limit; at least Limit+1
+	Where  string // optional: the place, in the host's own words ("function 7")
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	s := fmt.Sprintf("%s: %d is over the limit of %d", e.Name, e.Actual, e.Limit)
+	if e.Where != "" {
+		return e.Where + ": " + s
+	}
+	return s
+}
+
+// Is reports whether target is an *Error about the same bound.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Name == e.Name
+}
+
+// Check returns an *Error if actual is over limit, else nil.
+func Check(name Name, actual, limit int64) error {
+	if actual <= limit {
+		return nil
+	}
+	return &Error{Name: name, Limit: limit, Actual: actual}
+}
