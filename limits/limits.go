@@ -30,8 +30,11 @@ const (
 	HostCalls         = 100_000
 	LogBytes          = 16 * KiB
 	ResultBytes       = 1 * MiB
-	HandlesPerCall    = 4_096 // live resource handles of one guest call
+	HandlesPerCall    = 4_096    // live resource handles of one guest call
+	HeldBytes         = 32 * MiB // payloads and metadata that the host holds for one guest call
 	GuestModuleBytes  = 64 * MiB
+	InitFuel          = 1_000_000_000 // instructions of a module's initialisation, once at deploy
+	InitDuration      = 10 * time.Second
 	ReasonBytes       = 256
 	ReasonPreviewByte = 96
 )
@@ -53,6 +56,11 @@ const (
 	StorageRetryMax     = time.Second
 	StorageErrorsInARow = 10 // then a consumer is unhealthy
 	ClaimMessages       = 64
+	ClaimCeilingMsgs    = 4_096 // one claim or settle
+	BadABIMessages      = 3     // different messages on which a module breaks the ABI; then it is the module's fault
+	GuestLogLinesPerSec = 200   // a tenant; as many at once
+	GuestLogLineBytes   = 1 * KiB
+	SettleAtStop        = 5 * time.Second // that settlements get after the grace period
 )
 
 // Bounds of a message and of what names it.
@@ -84,23 +92,25 @@ const (
 
 // Bounds of the log.
 const (
-	JournalSegments     = 4
-	JournalSegmentBytes = 64 * MiB
-	WriteBehindDelay    = 20 * time.Millisecond
-	WriteBehindBytes    = 1 * MiB
-	WriteBehindLagBytes = 32 * MiB
-	WriteBehindLagOps   = 60_000 // entries waiting for the store
-	WindowMessages      = 512    // messages of a lane kept ready in memory
-	WindowBytes         = 1 * MiB
-	MintedIDs           = 1 << 20 // ids minted after one that is still to be published
-	LockWait            = 5 * time.Second
-	DeadLetterPage      = 1_000
-	InlinePayloadBytes  = 64 * KiB
-	CommitGroupMessages = 8_192
-	CommitGroupBytes    = 8 * MiB
-	RateBurstDuration   = time.Second
-	PolicyMaxRatePerSec = 1_000_000_000
-	PolicyMaxDepthCount = 1_000_000_000_000
+	JournalSegments         = 4
+	JournalSegmentBytes     = 64 * MiB
+	JournalSegmentMinBytes  = 1 * MiB
+	WriteBehindDelay        = 20 * time.Millisecond
+	WriteBehindBytes        = 1 * MiB
+	WriteBehindLagBytes     = 32 * MiB
+	WriteBehindLagOps       = 20_000  // entries waiting for the store
+	WriteBehindReceiptBytes = 2 * MiB // of dead letters waiting for the store
+	WindowMessages          = 512     // messages of a lane kept ready in memory
+	WindowBytes             = 1 * MiB
+	MintedIDs               = 1 << 20 // ids minted after one that is still to be published
+	LockWait                = 5 * time.Second
+	DeadLetterPage          = 1_000
+	InlinePayloadBytes      = 64 * KiB
+	CommitGroupRequests     = 1_024
+	CommitGroupBytes        = 8 * MiB
+	RateBurstDuration       = time.Second
+	PolicyMaxRatePerSec     = 1_000_000_000
+	PolicyMaxDepthCount     = 1_000_000_000_000
 )
 
 // Guest bounds one guest call. The zero value allows nothing: start from DefaultGuest.
@@ -149,6 +159,7 @@ const (
 	NameLogBytes       Name = "log bytes"
 	NameResultBytes    Name = "result bytes"
 	NameHandles        Name = "handles"
+	NameHeldBytes      Name = "held bytes"
 	NameMessageBytes   Name = "message bytes"
 	NameMetadataPairs  Name = "metadata pairs"
 	NameMetadataBytes  Name = "metadata bytes"

@@ -1,0 +1,177 @@
+package substrate
+
+import (
+	"math"
+	"time"
+
+	"github.com/longshore/longshore/limits"
+)
+
+// admission decides by policy what may be published. It is not part of the state: buckets are full at start and
+// reservations end with the process. Guarded by Log.mu.
+type admission struct {
+	config   map[TopicName]Policy
+	reserved map[TopicName]int64 // messages admitted by Reserve and not yet committed
+	buckets  map[TopicName]*bucket
+}
+
+func newAdmission() *admission {
+	return &admission{config: map[TopicName]Policy{}, reserved: map[TopicName]int64{}, buckets: map[TopicName]*bucket{}}
+}
+
+// demand is what one commit asks of one topic.
+type demand struct {
+	name         TopicName
+	messages     int64
+	largestBytes int64
+}
+
+// admit draws what demands ask for, or returns the first refusal and draws nothing.
+func (a *admission) admit(s *state, demands []demand, now time.Time) error {
+	for _, d := range demands {
+		if err := a.check(s, d); err != nil {
+			return err
+		}
+	}
+	for i, d := range demands {
+		if err := a.draw(s, d, now); err != nil {
+			for _, earlier := range demands[:i] {
+				a.refund(earlier.name, earlier.messages)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *admission) view(s *state, name TopicName) PolicyView {
+	var stored Policy
+	if t := s.topics[name]; t != nil {
+		stored = t.stored
+	}
+	return viewPolicy(a.config[name], stored)
+}
+
+func (a *admission) check(s *state, d demand) error {
+	p := a.view(s, d.name)
+	if err := limits.Check(limits.NameMessageBytes, d.largestBytes, p.MaxMessageBytes.Value); err != nil {
+		return err
+	}
+	if p.MaxRatePerSec.Set {
+		if err := limits.Check(limits.NameBatchMessages, d.messages, p.MaxRatePerSec.Value); err != nil {
+			return err
+		}
+	}
+	if !p.MaxDepth.Set {
+		return nil
+	}
+	depth := a.reserved[d.name] + d.messages
+	if t := s.topics[d.name]; t != nil {
+		depth += t.backlog()
+	}
+	if depth > p.MaxDepth.Value {
+		return &DepthError{Topic: d.name.Topic, Limit: p.MaxDepth.Value, Actual: depth}
+	}
+	return nil
+}
+
+// draw takes tokens from the topic's bucket, which it makes or drops as the policy says.
+func (a *admission) draw(s *state, d demand, now time.Time) error {
+	rate := a.view(s, d.name).MaxRatePerSec
+	if !rate.Set {
+		delete(a.buckets, d.name)
+		return nil
+	}
+	b := a.buckets[d.name]
+	if b == nil || b.perSecond != rate.Value {
+		b = newBucket(rate.Value, now)
+		a.buckets[d.name] = b
+	}
+	if wait := b.draw(d.messages, now); wait > 0 {
+		return &RateError{Topic: d.name.Topic, PerSecond: rate.Value, RetryAfter: wait}
+	}
+	return nil
+}
+
+func (a *admission) refund(name TopicName, messages int64) {
+	if b := a.buckets[name]; b != nil {
+		b.refund(messages)
+	}
+}
+
+// bucket is a token bucket that holds one second's tokens and is full at first. Unlike golang.org/x/time/rate it takes
+// tokens back: those of a guest call that failed.
+type bucket struct {
+	perSecond int64
+	tokens    float64
+	at        time.Time
+}
+
+func newBucket(perSecond int64, now time.Time) *bucket {
+	b := &bucket{perSecond: perSecond, at: now}
+	b.tokens = b.size()
+	return b
+}
+
+func (b *bucket) size() float64 { return float64(b.perSecond) * limits.RateBurstDuration.Seconds() }
+
+// draw takes n tokens, or none and returns how long until they are there.
+func (b *bucket) draw(n int64, now time.Time) time.Duration {
+	if passed := now.Sub(b.at).Seconds(); passed > 0 {
+		b.tokens = min(b.size(), b.tokens+passed*float64(b.perSecond))
+		b.at = now
+	}
+	if missing := float64(n) - b.tokens; missing > 0 {
+		return time.Duration(math.Ceil(missing / float64(b.perSecond) * float64(time.Second)))
+	}
+	b.tokens -= float64(n)
+	return 0
+}
+
+func (b *bucket) refund(n int64) { b.tokens = min(b.size(), b.tokens+float64(n)) }
+
+// Reservation is a place in a topic that Reserve holds for a message until a commit consumes it or Release gives it back.
+type Reservation struct {
+	log  *Log
+	name TopicName
+	used bool // consumed or released; guarded by Log.mu
+}
+
+// Reserve asks the topic's policy to admit one message of so many payload bytes, ahead of the commit that will publish
+// it, so that a guest learns at once what it may not publish. The error is what Publish would return. Put the reservation
+// into the message, or Release it.
+func (l *Log) Reserve(tenant, topic string, payloadBytes int) (*Reservation, error) {
+	name := TopicName{tenant, topic}
+	if err := validName(tenant, topic); err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	demands := []demand{{name: name, messages: 1, largestBytes: int64(payloadBytes)}}
+	if err := l.admission.admit(l.state, demands, time.Now()); err != nil {
+		return nil, err
+	}
+	l.admission.reserved[name]++
+	return &Reservation{log: l, name: name}, nil
+}
+
+// Release gives a reservation back, with its rate token. It does nothing for one that a commit consumed, or on nil.
+func (r *Reservation) Release() {
+	if r == nil {
+		return
+	}
+	r.log.mu.Lock()
+	defer r.log.mu.Unlock()
+	if r.used {
+		return
+	}
+	r.log.admission.free(r)
+	r.log.admission.refund(r.name, 1)
+}
+
+func (a *admission) free(r *Reservation) {
+	r.used = true
+	if a.reserved[r.name]--; a.reserved[r.name] == 0 {
+		delete(a.reserved, r.name)
+	}
+}

@@ -1,0 +1,132 @@
+package substrate
+
+// The apply functions change the state by one frame. They decide nothing, read no clock and do no I/O: live work and
+// recovery are the same code, and the same frames always give the same state.
+
+func (f *publishFrame) apply(s *state, _ uint64) {
+	for i := range f.entries {
+		e := &f.entries[i]
+		t := s.topic(e.name)
+		held := &entry{position: f.first + uint64(i), origin: e.origin, body: e.body}
+		t.ready++
+		t.published++
+		t.enqueue(held)
+		s.effects.putMessage(t, held)
+		s.touch(t)
+	}
+	if len(f.entries) > 0 {
+		s.nextPosition = f.first + uint64(len(f.entries))
+	}
+}
+
+func (f *claimFrame) apply(s *state, number uint64) {
+	t := s.topic(f.name.topic)
+	for i := range f.taken {
+		e := &f.taken[i]
+		fl := t.flights[e.position]
+		if e.fresh {
+			fl = &flight{position: e.position, leased: true, at: f.until, origin: e.origin}
+			t.addFlight(fl)
+			t.ready--
+			t.advance(e.position)
+		} else {
+			t.moveFlight(fl, true, f.until)
+		}
+		fl.attempt, fl.token = e.attempt, number
+		s.effects.putFlight(t, fl)
+	}
+	for _, e := range f.buried {
+		s.bury(t, t.flights[e.position], e.reason, f.died, nil)
+	}
+	s.effects.putTopic(t)
+}
+
+func (f *settleFrame) apply(s *state, number uint64) {
+	for i := range f.items {
+		f.items[i].apply(s)
+	}
+	f.outbox.apply(s, number)
+}
+
+func (e *settled) apply(s *state) {
+	t := s.topic(e.name.topic)
+	fl := t.flights[e.position]
+	switch e.verdict {
+	case Ack:
+		t.acked++
+		s.removeFlight(t, fl)
+		s.effects.dropMessage(t, e.position)
+	case Bury:
+		s.bury(t, fl, e.reason, e.at, e.receipt)
+	case Retry, Release:
+		if e.verdict == Release {
+			fl.attempt--
+		}
+		if e.reason != "" {
+			fl.reason = e.reason
+		}
+		t.moveFlight(fl, false, e.at)
+		s.effects.putFlight(t, fl)
+	}
+	s.touch(t)
+}
+
+func (f *extendFrame) apply(s *state, _ uint64) {
+	t := s.topic(f.name.topic)
+	fl := t.flights[f.position]
+	t.moveFlight(fl, true, f.until)
+	s.effects.putFlight(t, fl)
+}
+
+func (f *topicFrame) apply(s *state, _ uint64) {
+	t := s.topic(f.name)
+	t.paused, t.stored = f.paused, f.policy
+	s.touch(t)
+}
+
+func (f *redriveFrame) apply(s *state, _ uint64) {
+	t := s.topic(f.name.topic)
+	for _, r := range f.items {
+		t.dead--
+		t.redriven++
+		fl := &flight{position: r.position, at: f.at, origin: r.origin}
+		fl.origin.redriven++
+		fl.origin.operator = f.operator
+		t.addFlight(fl)
+		s.effects.putFlight(t, fl)
+		s.effects.dropDead(t, r.position)
+	}
+	s.touch(t)
+}
+
+func (f *discardFrame) apply(s *state, _ uint64) {
+	t := s.topic(f.name.topic)
+	for _, position := range f.positions {
+		t.dead--
+		t.discarded++
+		s.effects.dropDead(t, position)
+		s.effects.dropMessage(t, position)
+	}
+	s.touch(t)
+}
+
+// bury turns a flight into a dead letter. Its message stays.
+func (s *state) bury(t *topic, fl *flight, reason string, died int64, receipt []byte) {
+	t.dead++
+	t.buried++
+	s.removeFlight(t, fl)
+	s.effects.putDead(t, fl.position, &deadRecord{
+		attempts: fl.attempt, reason: reason, died: died, receipt: receipt, origin: fl.origin,
+	})
+}
+
+func (s *state) removeFlight(t *topic, fl *flight) {
+	t.removeFlight(fl)
+	s.effects.dropFlight(t, fl)
+}
+
+// touch notes that a topic changed: its state is owed to the store, and claimers that wait for it should look.
+func (s *state) touch(t *topic) {
+	s.effects.putTopic(t)
+	s.touched[t] = struct{}{}
+}

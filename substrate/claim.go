@@ -1,0 +1,174 @@
+package substrate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/longshore/longshore/limits"
+)
+
+// Reasons that the log itself gives.
+const (
+	ReasonMaxAttempts = "max-attempts"   // delivered as often as allowed, and no better reason is known
+	ReasonCorrupt     = "corrupt-record" // the stored message does not check: it is kept as it is and never delivered
+)
+
+// Claim gives messages of a lane to the caller, each under a lease of its own, and counts the attempt before the payload
+// leaves. It does not wait for messages: see WaitReady. Messages that were delivered MaxAttempts times are buried
+// instead; they don't count to MaxMessages.
+//
+// Once asked, the claim goes on even if ctx ends; its deliveries are returned all the same.
+func (l *Log) Claim(ctx context.Context, r ClaimRequest) (ClaimResult, error) {
+	if err := r.validate(); err != nil {
+		return ClaimResult{}, err
+	}
+	t := l.find(TopicName{r.Tenant, r.Topic})
+	if t == nil {
+		return ClaimResult{}, nil
+	}
+	l.fillWindow(t)
+	var p claimPlan
+	bytes := int64(r.MaxMessages)*takenBytes + limits.ClaimMessages*buriedBytes
+	err := l.submit(ctx, &request{bytes: bytes, plan: func(now time.Time) (frame, error) {
+		p = planClaim(t, r, now)
+		if p.claimFrame == nil {
+			return nil, nil
+		}
+		return &p, nil
+	}})
+	if err != nil || p.claimFrame == nil {
+		return ClaimResult{}, err
+	}
+	return l.deliver(ctx, t, &p)
+}
+
+// Bounds of what one message takes in the frames of claims and moves.
+const (
+	takenBytes  = 64
+	buriedBytes = 64 + limits.ReasonBytes
+	movedBytes  = 64 + limits.KeyBytes
+)
+
+func (r *ClaimRequest) validate() error {
+	if err := validName(r.Tenant, r.Topic); err != nil {
+		return err
+	}
+	if err := validLane(r.Lane); err != nil {
+		return err
+	}
+	switch {
+	case r.MaxMessages < 1 || r.MaxMessages > limits.ClaimCeilingMsgs:
+		return fmt.Errorf("claim: MaxMessages is %d: want 1 to %d", r.MaxMessages, limits.ClaimCeilingMsgs)
+	case r.MaxBytes < 1:
+		return fmt.Errorf("claim: MaxBytes is %d: want at least 1", r.MaxBytes)
+	case r.Lease <= 0:
+		return fmt.Errorf("claim: Lease is %s: want more than 0", r.Lease)
+	case r.MaxAttempts < 1:
+		return fmt.Errorf("claim: MaxAttempts is %d: want at least 1", r.MaxAttempts)
+	}
+	return nil
+}
+
+// claimPlan is a claim's frame with what its caller needs to hand the messages out.
+type claimPlan struct {
+	*claimFrame
+	token   uint64
+	bodies  [][]byte // of the messages taken, where they are in memory
+	reasons []string // their last reasons
+	letters []DeadLetter
+}
+
+// apply applies the frame and notes its number, which is the token of its leases.
+func (p *claimPlan) apply(s *state, number uint64) {
+	p.token = number
+	p.claimFrame.apply(s, number)
+}
+
+// planClaim chooses what a claim takes and buries: first the messages that were delivered before and are due again, then
+// new ones, in order of their positions. It changes nothing.
+func planClaim(t *topic, r ClaimRequest, now time.Time) claimPlan {
+	if t.paused {
+		return claimPlan{}
+	}
+	p := claimPlan{claimFrame: &claimFrame{
+		name: laneName{t.name, r.Lane}, until: now.Add(r.Lease).UnixNano(), died: now.UnixNano(),
+	}}
+	bytes := int64(0)
+	room := func(payloadBytes int) bool {
+		bytes += int64(payloadBytes)
+		return len(p.taken) < r.MaxMessages && (bytes <= r.MaxBytes || len(p.taken) == 0)
+	}
+	full := false
+	t.timers.due(now.UnixNano(), func(f *flight) bool {
+		if f.attempt >= r.MaxAttempts {
+			p.bury(t, f, now)
+			return len(p.buried) < limits.ClaimMessages
+		}
+		if full = !room(f.origin.payloadBytes); full {
+			return false
+		}
+		p.take(taken{position: f.position, attempt: f.attempt + 1}, t.inTail(f.position), f.reason)
+		return true
+	})
+	for _, e := range t.window {
+		if full || !room(e.origin.payloadBytes) {
+			break
+		}
+		p.take(taken{position: e.position, attempt: 1, fresh: true, origin: e.origin}, e, "")
+	}
+	if len(p.taken)+len(p.buried) == 0 {
+		return claimPlan{}
+	}
+	return p
+}
+
+func (p *claimPlan) take(e taken, held *entry, reason string) {
+	p.taken = append(p.taken, e)
+	p.reasons = append(p.reasons, reason)
+	var body []byte
+	if held != nil {
+		body = held.body
+	}
+	p.bodies = append(p.bodies, body)
+}
+
+func (p *claimPlan) bury(t *topic, f *flight, now time.Time) {
+	reason := f.reason
+	if reason == "" {
+		reason = ReasonMaxAttempts
+	}
+	p.buried = append(p.buried, buried{f.position, reason})
+	dead := deadRecord{attempts: f.attempt, reason: reason, died: now.UnixNano(), origin: f.origin}
+	p.letters = append(p.letters, dead.letter(t.name, "", f.position))
+}
+
+// deliver reads what the claim took. A message that can't be read is buried; a fault of the database is an error, and
+// the leases run out by themselves.
+func (l *Log) deliver(ctx context.Context, t *topic, p *claimPlan) (ClaimResult, error) {
+	result := ClaimResult{Buried: p.letters}
+	for i := range p.taken {
+		e := &p.taken[i]
+		lease := Lease{Tenant: t.name.Tenant, Topic: t.name.Topic, Lane: p.name.lane, Position: e.position, Token: p.token}
+		m, err := l.claimed(t, e.position, p.bodies[i])
+		if err != nil {
+			bury := Settlement{Lease: lease, Verdict: Bury, Reason: ReasonCorrupt}
+			if err := l.Settle(context.WithoutCancel(ctx), []Settlement{bury}, nil); err != nil {
+				return result, err
+			}
+			continue
+		}
+		result.Deliveries = append(result.Deliveries, Delivery{
+			Message: m, Lease: lease, Attempt: e.attempt,
+			Expires: time.Unix(0, p.until), PreviousReason: p.reasons[i],
+		})
+	}
+	return result, nil
+}
+
+func (l *Log) claimed(t *topic, position uint64, body []byte) (Message, error) {
+	if body == nil {
+		return l.message(t, position)
+	}
+	return decodeMessage(t.name, append([]byte(nil), body...))
+}

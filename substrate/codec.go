@@ -1,0 +1,107 @@
+package substrate
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// errTruncated says that a record or a frame ends before its fields do, or holds a value that no writer makes. Checksums
+// are verified before anything is decoded, so it means a fault of the program or a file of another one.
+var errTruncated = errors.New("malformed record")
+
+// Integers are unsigned varints, signed ones zig-zag varints, strings and byte slices have their length before them.
+
+func appendString[T string | []byte](b []byte, s T) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// decoder reads what the append functions wrote. After the first fault every read returns zero and err is set.
+type decoder struct {
+	b   []byte
+	err error
+}
+
+func (d *decoder) fail() {
+	if d.err == nil {
+		d.err = errTruncated
+	}
+	d.b = nil
+}
+
+func (d *decoder) uint() uint64 {
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 {
+		d.fail()
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) int() int64 {
+	v, n := binary.Varint(d.b)
+	if n <= 0 {
+		d.fail()
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) byte() byte {
+	if len(d.b) == 0 {
+		d.fail()
+		return 0
+	}
+	v := d.b[0]
+	d.b = d.b[1:]
+	return v
+}
+
+// bytes returns the next byte slice, which aliases the input.
+func (d *decoder) bytes() []byte {
+	n := d.uint()
+	if n > uint64(len(d.b)) {
+		d.fail()
+		return nil
+	}
+	v := d.b[:n:n]
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) string() string { return string(d.bytes()) }
+
+// count returns the number of elements that follow, each of at least size bytes: more than the input can hold is a fault.
+func (d *decoder) count(size int) int {
+	n := d.uint()
+	if n > uint64(len(d.b)/size) {
+		d.fail()
+		return 0
+	}
+	return int(n)
+}
+
+// end returns the error of what was read, or a fault if bytes are left.
+func (d *decoder) end(what string) error {
+	if d.err == nil && len(d.b) > 0 {
+		d.err = fmt.Errorf("%w: %d bytes left", errTruncated, len(d.b))
+	}
+	if d.err != nil {
+		return fmt.Errorf("%s: %w", what, d.err)
+	}
+	return nil
+}
+
+// version reads the version byte of a record or frame and refuses one that this program doesn't know.
+func (d *decoder) version(what string, known byte) error {
+	v := d.byte()
+	if d.err != nil {
+		return fmt.Errorf("%s: %w", what, d.err)
+	}
+	if v != known {
+		return fmt.Errorf("%s: version %d was written by a newer program; this one knows %d", what, v, known)
+	}
+	return nil
+}

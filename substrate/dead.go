@@ -1,0 +1,218 @@
+package substrate
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/substrate/internal/store"
+)
+
+// movesPerFrame bounds how many dead letters one frame redrives or discards.
+const movesPerFrame = 256
+
+func (d *deadRecord) letter(name TopicName, lane string, position uint64) DeadLetter {
+	return DeadLetter{
+		ID: d.origin.id.String(), Tenant: name.Tenant, Topic: name.Topic, Lane: lane, Position: position,
+		Attempts: d.attempts, Reason: d.reason, Published: d.origin.id.time(), Died: time.Unix(0, d.died),
+		Redriven: d.origin.redriven, Receipt: d.receipt, PayloadBytes: d.origin.payloadBytes,
+	}
+}
+
+// matches reports whether all conditions of the filter that are set hold.
+func (f *DeadLetterFilter) matches(d *DeadLetter, now time.Time) bool {
+	switch {
+	case f.ID != "" && f.ID != d.ID,
+		f.LaneSet && f.Lane != d.Lane,
+		f.OlderThan > 0 && now.Sub(d.Published) < f.OlderThan,
+		f.ReasonContains != "" && !strings.Contains(d.Reason, f.ReasonContains),
+		d.Position <= f.After:
+		return false
+	}
+	return true
+}
+
+// DeadLetters returns the dead letters of a topic that match, by position, at most f.Limit of them.
+func (l *Log) DeadLetters(ctx context.Context, tenant, topic string, f DeadLetterFilter) ([]DeadLetter, error) {
+	if f.Limit <= 0 || f.Limit > limits.DeadLetterPage {
+		f.Limit = limits.DeadLetterPage
+	}
+	_, letters, err := l.deadLetters(ctx, tenant, topic, f)
+	return letters, err
+}
+
+// deadLetters reads from the store, once that is up to date. A limit of 0 is none.
+func (l *Log) deadLetters(ctx context.Context, tenant, topic string, f DeadLetterFilter) (*topic, []DeadLetter, error) {
+	if err := validName(tenant, topic); err != nil {
+		return nil, nil, err
+	}
+	if err := l.submit(ctx, &request{}); err != nil {
+		return nil, nil, err
+	}
+	t := l.find(TopicName{tenant, topic})
+	if t == nil {
+		return nil, nil, ErrNotFound
+	}
+	var letters []DeadLetter
+	var err error
+	now := time.Now()
+	key := t.key()
+	l.store.Scan(key.DeadLetters(""), key.Dead("", f.After+1), func(k, body []byte, scanErr error) bool {
+		var d *deadRecord
+		if err = scanErr; err == nil {
+			d, err = decodeDead(body)
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return false
+		}
+		letter := d.letter(t.name, "", store.Position(k))
+		if f.matches(&letter, now) {
+			letters = append(letters, letter)
+		}
+		return f.Limit == 0 || len(letters) < f.Limit
+	})
+	return t, letters, err
+}
+
+// DeadLetter returns one dead letter with its message, or ErrNotFound.
+func (l *Log) DeadLetter(ctx context.Context, tenant, topic, id string) (DeadLetter, Message, error) {
+	t, letters, err := l.deadLetters(ctx, tenant, topic, DeadLetterFilter{ID: id, Limit: 1})
+	if err != nil {
+		return DeadLetter{}, Message{}, err
+	}
+	if len(letters) == 0 {
+		return DeadLetter{}, Message{}, ErrNotFound
+	}
+	m, err := l.message(t, letters[0].Position)
+	return letters[0], m, err
+}
+
+// Redrive says which dead letters go back to their lane, and on whose word.
+type Redrive struct {
+	Filter   DeadLetterFilter
+	Operator string // kept with the message; at most limits.KeyBytes
+	// Admit, if not nil, is asked about each message. Those it returns an error for stay dead, and are counted as refused.
+	Admit func(Message) error
+}
+
+// RedriveResult counts what a Redrive did.
+type RedriveResult struct{ Moved, Refused int }
+
+// Redrive gives dead letters back to their lane: identity and envelope stay, attempts and reason begin anew. What was
+// moved before an error stays moved.
+func (l *Log) Redrive(ctx context.Context, tenant, topic string, r Redrive) (RedriveResult, error) {
+	var result RedriveResult
+	if err := limits.Check(limits.NameKeyBytes, int64(len(r.Operator)), limits.KeyBytes); err != nil {
+		return result, err
+	}
+	t, letters, err := l.deadLetters(ctx, tenant, topic, r.Filter)
+	if err != nil {
+		return result, err
+	}
+	admitted := letters[:0]
+	for i := range letters {
+		ok, err := l.admitRedrive(t, &letters[i], r.Admit)
+		if err != nil {
+			return result, err
+		}
+		if !ok {
+			result.Refused++
+			continue
+		}
+		admitted = append(admitted, letters[i])
+	}
+	result.Moved, err = l.moveDead(ctx, t, admitted, func(now time.Time, items []redriven) frame {
+		return &redriveFrame{name: laneName{topic: t.name}, at: now.UnixNano(), operator: r.Operator, items: items}
+	})
+	return result, err
+}
+
+// admitRedrive reports whether a dead letter may be delivered again. One whose message does not check never may.
+func (l *Log) admitRedrive(t *topic, d *DeadLetter, admit func(Message) error) (bool, error) {
+	m, err := l.message(t, d.Position)
+	var corrupt *store.CorruptError
+	switch {
+	case errors.As(err, &corrupt), errors.Is(err, store.ErrNotFound), errors.Is(err, errTruncated):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return admit == nil || admit(m) == nil, nil
+}
+
+// Discard deletes dead letters and their messages, and returns how many.
+func (l *Log) Discard(ctx context.Context, tenant, topic string, f DeadLetterFilter) (int, error) {
+	t, letters, err := l.deadLetters(ctx, tenant, topic, f)
+	if err != nil {
+		return 0, err
+	}
+	return l.moveDead(ctx, t, letters, func(_ time.Time, items []redriven) frame {
+		f := &discardFrame{name: laneName{topic: t.name}}
+		for _, r := range items {
+			f.positions = append(f.positions, r.position)
+		}
+		return f
+	})
+}
+
+// moveDead commits moves in frames of movesPerFrame. Letters that are dead no more by then are left out.
+func (l *Log) moveDead(ctx context.Context, t *topic, letters []DeadLetter, move func(time.Time, []redriven) frame) (int, error) {
+	moved := 0
+	for len(letters) > 0 {
+		chunk := letters[:min(len(letters), movesPerFrame)]
+		letters = letters[len(chunk):]
+		n := 0
+		err := l.submit(ctx, &request{bytes: movesPerFrame * movedBytes, plan: func(now time.Time) (frame, error) {
+			items, err := l.stillDead(t, chunk)
+			if n = len(items); n == 0 || err != nil {
+				return nil, err
+			}
+			return move(now, items), nil
+		}})
+		if err != nil {
+			return moved, err
+		}
+		moved += n
+	}
+	return moved, nil
+}
+
+func (l *Log) stillDead(t *topic, letters []DeadLetter) ([]redriven, error) {
+	var items []redriven
+	for i := range letters {
+		d, err := l.deadRecord(ref{t, letters[i].Position})
+		if err != nil {
+			return nil, err
+		}
+		if d != nil {
+			items = append(items, redriven{letters[i].Position, d.origin})
+		}
+	}
+	return items, nil
+}
+
+// deadRecord returns the dead letter as of now, or nil. Log.mu is held: what the store doesn't have yet is in the effects
+// or in the batch that is being stored.
+func (l *Log) deadRecord(r ref) (*deadRecord, error) {
+	if d, ok := l.state.effects.dead[r]; ok {
+		return d, nil
+	}
+	if l.flushing != nil {
+		if d, ok := l.flushing.dead[r]; ok {
+			return d, nil
+		}
+	}
+	body, err := l.store.Get(r.key().Dead("", r.position))
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return decodeDead(body)
+}

@@ -1,0 +1,26 @@
+// Package substrate is the durable log: publish, claim under a lease, settle, dead letters, policy, counters. It takes
+// bytes and gives bytes; it knows nothing of WebAssembly or of signed contexts.
+//
+// # How it is built
+//
+// Everything that happens is a frame: publish, claim, settle (with what the guest published), extend, pause, policy,
+// redrive, discard. One goroutine, the committer, turns requests into frames (the plan functions: pure decisions over the
+// state), applies them to the state in memory (apply: deterministic, no clock, no I/O), writes the group to the journal
+// with one fsync, and only then answers. Behind it the write-behind carries the effects into Badger; what was published
+// and acknowledged before its turn came never reaches the store. Recovery loads the state from the store and runs apply
+// over the frames that came after.
+//
+//	Publish ─┐                                   ┌─> answers, wake-ups
+//	Claim   ─┼─> committer: plan -> apply -> journal (fsync)
+//	Settle  ─┘                    │
+//	                              └─> effects ─> write-behind ─> Badger
+//
+// Because the state runs ahead of the disk by the group being written, an error of the journal is final: the log stops
+// (see Log.Err), nobody is answered, and the next Open recovers what was durable.
+//
+// # Reading the source
+//
+// log.go opens and closes; committer.go is the loop above; plan_publish.go, plan_claim.go, plan_settle.go and plan_dead.go
+// decide; frame.go is the format; apply.go changes the state of state.go; effects.go gathers what the store is owed and
+// writebehind.go writes it; lookup.go reads messages back.
+package substrate

@@ -1,0 +1,141 @@
+package substrate
+
+import (
+	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/substrate/internal/store"
+)
+
+// ref names a message of a topic.
+type ref struct {
+	topic    *topic
+	position uint64
+}
+
+// effects gathers what the store is owed since the last cut: only the newest of each, and nothing for what came and went
+// between two cuts.
+type effects struct {
+	messages map[ref]*entry   // to put
+	done     map[ref]struct{} // messages that the store has, to delete
+	flights  map[ref]*flight  // to put, as they are when the cut is made
+	landed   map[ref]struct{} // flights that the store has, to delete
+	dead     map[ref]*deadRecord
+	topics   map[*topic]struct{}
+	bytes    int64 // of the messages to put
+	receipts int64 // bytes of the dead letters' receipts to put
+
+	// recovering says that the store may hold messages of a batch that a crash cut short: then none is young.
+	recovering bool
+}
+
+func newEffects() *effects {
+	return &effects{
+		messages: map[ref]*entry{},
+		done:     map[ref]struct{}{},
+		flights:  map[ref]*flight{},
+		landed:   map[ref]struct{}{},
+		dead:     map[ref]*deadRecord{},
+		topics:   map[*topic]struct{}{},
+	}
+}
+
+// ops is the number of entries that a cut would write.
+func (e *effects) ops() int {
+	return len(e.messages) + len(e.done) + len(e.flights) + len(e.landed) + len(e.dead) + len(e.topics)
+}
+
+// full reports whether the effects have grown to what one batch, or the memory for them, may hold.
+func (e *effects) full() bool {
+	return e.ops() >= limits.WriteBehindLagOps || e.bytes >= limits.WriteBehindLagBytes || e.receipts >= limits.WriteBehindReceiptBytes
+}
+
+func (e *effects) putTopic(t *topic) { e.topics[t] = struct{}{} }
+
+func (e *effects) putMessage(t *topic, m *entry) {
+	e.messages[ref{t, m.position}] = m
+	e.bytes += int64(len(m.body))
+}
+
+func (e *effects) dropMessage(t *topic, position uint64) {
+	r := ref{t, position}
+	m, young := e.messages[r]
+	if !young || e.recovering {
+		e.done[r] = struct{}{}
+	}
+	if !young {
+		return
+	}
+	m.gone = true
+	e.bytes -= int64(len(m.body))
+	delete(e.messages, r)
+}
+
+func (e *effects) putFlight(t *topic, f *flight) {
+	r := ref{t, f.position}
+	if _, stored := e.landed[r]; stored {
+		delete(e.landed, r)
+		f.stored = true
+	}
+	e.flights[r] = f
+}
+
+func (e *effects) dropFlight(t *topic, f *flight) {
+	r := ref{t, f.position}
+	delete(e.flights, r)
+	if f.stored {
+		e.landed[r] = struct{}{}
+	}
+}
+
+func (e *effects) putDead(t *topic, position uint64, d *deadRecord) {
+	e.dead[ref{t, position}] = d
+	e.receipts += int64(len(d.receipt))
+}
+
+func (e *effects) dropDead(t *topic, position uint64) { e.dead[ref{t, position}] = nil }
+
+// batch is a cut: what the store is to be given so that it holds the state as of a frame.
+type batch struct {
+	frame  uint64
+	early  []store.Op // messages: nothing names them before last is stored
+	last   []store.Op
+	dead   map[ref]*deadRecord // as in effects, for readers until the batch is stored
+	until  map[*topic]uint64   // per topic the last position that the batch holds
+	record []byte              // the checkpoint
+	sync   bool                // to be made durable
+}
+
+// cut turns the effects into a batch. State and effects must be those of exactly the frames up to cp.frame.
+func (e *effects) cut(cp checkpoint) *batch {
+	b := &batch{frame: cp.frame, dead: e.dead, until: map[*topic]uint64{}, record: cp.append(nil)}
+	for r, m := range e.messages {
+		b.early = append(b.early, store.Op{Key: r.key().Message(r.position), Body: m.body})
+	}
+	for t := range e.topics {
+		if n := len(t.tail); n > 0 {
+			b.until[t] = t.tail[n-1].position
+		}
+		b.last = append(b.last, store.Op{Key: t.key().State(), Body: appendTopic(nil, t)})
+	}
+	for r := range e.done {
+		b.last = append(b.last, store.Op{Key: r.key().Message(r.position)})
+	}
+	for r := range e.landed {
+		b.last = append(b.last, store.Op{Key: r.key().Lane("", r.position)})
+	}
+	for r, f := range e.flights {
+		f.stored = true
+		b.last = append(b.last, store.Op{Key: r.key().Lane("", r.position), Body: appendFlight(nil, f)})
+	}
+	for r, d := range e.dead {
+		op := store.Op{Key: r.key().Dead("", r.position)}
+		if d != nil {
+			op.Body = appendDead(nil, d)
+		}
+		b.last = append(b.last, op)
+	}
+	return b
+}
+
+func (t *topic) key() store.Topic { return store.TopicOf(t.name.Tenant, t.name.Topic) }
+
+func (r ref) key() store.Topic { return r.topic.key() }

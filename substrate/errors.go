@@ -1,0 +1,69 @@
+package substrate
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Errors of every call.
+var (
+	// ErrClosed is returned after Close, and after a storage fault stopped the log (then Log.Err says which).
+	ErrClosed = errors.New("the log is closed")
+	// ErrStorageFull says that the disk has no room for what should be written. Nothing was changed; it may be tried again.
+	ErrStorageFull = errors.New("storage full")
+)
+
+// Errors of Settle and Extend.
+var (
+	// ErrLeaseLost says that the lease expired and the message was claimed again, settled or redriven since. Nothing was
+	// changed: the caller drops its result. It is not returned for a lease that is past its time but still the newest:
+	// whoever holds that may settle.
+	ErrLeaseLost = errors.New("lease lost: another holder owns this message now")
+)
+
+// Errors of DeadLetter and Policy.
+var (
+	// ErrNotFound says that the message or topic that was named does not exist.
+	ErrNotFound = errors.New("not found")
+)
+
+// NameError says that a tenant, topic or lane name is not allowed. The name is quoted and cut.
+type NameError struct {
+	Kind string // "tenant", "topic", "lane", "message id"
+	Name string
+	Want string // what would be right
+}
+
+// Error implements error.
+func (e *NameError) Error() string {
+	name := e.Name
+	if len(name) > 80 {
+		name = name[:80] + "…"
+	}
+	return fmt.Sprintf("%s %q is not allowed: want %s", e.Kind, name, e.Want)
+}
+
+// DepthError says that a topic's backlog is at its max_depth. It reopens as the backlog drains.
+type DepthError struct {
+	Topic  string
+	Limit  int64
+	Actual int64 // backlog, reservations and this publish together
+}
+
+// Error implements error.
+func (e *DepthError) Error() string {
+	return fmt.Sprintf("topic %s: depth exceeded: the backlog would be %d, max_depth is %d", e.Topic, e.Actual, e.Limit)
+}
+
+// RateError says that a topic's max_rate_per_sec is used up.
+type RateError struct {
+	Topic      string
+	PerSecond  int64
+	RetryAfter time.Duration
+}
+
+// Error implements error.
+func (e *RateError) Error() string {
+	return fmt.Sprintf("topic %s: rate exceeded: max_rate_per_sec is %d, try again in %s", e.Topic, e.PerSecond, e.RetryAfter)
+}

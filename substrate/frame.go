@@ -1,0 +1,310 @@
+package substrate
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// A frame is one thing that happened. Its body in the journal is a version byte and the fields below, in order:
+//
+//	1 publish  first position | n, (tenant, topic, message record)*
+//	2 claim    tenant, topic, lane | until ns | n, (position, attempt, fresh, [origin if fresh])* | died ns | n, (position, reason)*
+//	3 settle   n, (tenant, topic, lane, position, verdict, at ns, reason, receipt)* | as publish
+//	4 extend   tenant, topic, lane, position | until ns
+//	5 topic    tenant, topic | flags (1 paused) | policy
+//	6 redrive  tenant, topic, lane | at ns | operator | n, (position, origin)*
+//	7 discard  tenant, topic, lane | n, (position)*
+//
+// Everything in it is absolute (a time, an attempt, a position), so that applying it needs nothing but the state.
+type frame interface {
+	kind() uint8
+	// durable reports whether the frame must be on disk before it is answered. The others survive a crash of the process.
+	durable() bool
+	append(b []byte) []byte
+	apply(s *state, number uint64)
+}
+
+const frameVersion = 1
+
+// The kinds of frames, as the journal stores them. Numbers are never used again for something else.
+const (
+	kindPublish = 1
+	kindClaim   = 2
+	kindSettle  = 3
+	kindExtend  = 4
+	kindTopic   = 5
+	kindRedrive = 6
+	kindDiscard = 7
+)
+
+type (
+	// published is one message of a commit. body is its record; the rest of it repeats what the record holds.
+	published struct {
+		name   TopicName
+		origin origin
+		body   []byte
+	}
+
+	publishFrame struct {
+		first   uint64
+		entries []published
+	}
+
+	laneName struct {
+		topic TopicName
+		lane  string
+	}
+
+	claimFrame struct {
+		name   laneName
+		until  int64
+		taken  []taken
+		died   int64
+		buried []buried
+	}
+
+	taken struct {
+		position uint64
+		attempt  int
+		fresh    bool // taken from the cursor on: origin is set
+		origin   origin
+	}
+
+	buried struct {
+		position uint64
+		reason   string
+	}
+
+	settleFrame struct {
+		items  []settled
+		outbox publishFrame
+	}
+
+	settled struct {
+		name     laneName
+		position uint64
+		verdict  Verdict
+		at       int64 // Retry, Release: when it may be claimed again; Bury: when it died
+		reason   string
+		receipt  []byte
+	}
+
+	extendFrame struct {
+		name     laneName
+		position uint64
+		until    int64
+	}
+
+	topicFrame struct {
+		name   TopicName
+		paused bool
+		policy Policy
+	}
+
+	redriveFrame struct {
+		name     laneName
+		at       int64
+		operator string
+		items    []redriven
+	}
+
+	redriven struct {
+		position uint64
+		origin   origin
+	}
+
+	discardFrame struct {
+		name      laneName
+		positions []uint64
+	}
+)
+
+func (*publishFrame) kind() uint8 { return kindPublish }
+func (*claimFrame) kind() uint8   { return kindClaim }
+func (*settleFrame) kind() uint8  { return kindSettle }
+func (*extendFrame) kind() uint8  { return kindExtend }
+func (*topicFrame) kind() uint8   { return kindTopic }
+func (*redriveFrame) kind() uint8 { return kindRedrive }
+func (*discardFrame) kind() uint8 { return kindDiscard }
+
+func (*publishFrame) durable() bool { return true }
+func (f *claimFrame) durable() bool { return len(f.buried) > 0 }
+func (*settleFrame) durable() bool  { return true }
+func (*extendFrame) durable() bool  { return false }
+func (*topicFrame) durable() bool   { return true }
+func (*redriveFrame) durable() bool { return true }
+func (*discardFrame) durable() bool { return true }
+
+func (n TopicName) append(b []byte) []byte { return appendString(appendString(b, n.Tenant), n.Topic) }
+
+func (n laneName) append(b []byte) []byte { return appendString(n.topic.append(b), n.lane) }
+
+func (d *decoder) topicName() TopicName { return TopicName{Tenant: d.string(), Topic: d.string()} }
+
+func (d *decoder) laneName() laneName { return laneName{topic: d.topicName(), lane: d.string()} }
+
+func (f *publishFrame) append(b []byte) []byte {
+	b = binary.AppendUvarint(b, f.first)
+	b = binary.AppendUvarint(b, uint64(len(f.entries)))
+	for _, e := range f.entries {
+		b = appendString(e.name.append(b), e.body)
+	}
+	return b
+}
+
+func (d *decoder) publish() publishFrame {
+	f := publishFrame{first: d.uint()}
+	f.entries = make([]published, d.count(3))
+	for i := range f.entries {
+		name, body := d.topicName(), append([]byte(nil), d.bytes()...)
+		if d.err != nil {
+			return publishFrame{}
+		}
+		id, payloadBytes, err := messageHead(body)
+		if err != nil {
+			d.err, d.b = err, nil
+			return publishFrame{}
+		}
+		f.entries[i] = published{name: name, origin: origin{id: id, payloadBytes: payloadBytes}, body: body}
+	}
+	return f
+}
+
+func (f *claimFrame) append(b []byte) []byte {
+	b = binary.AppendVarint(f.name.append(b), f.until)
+	b = binary.AppendUvarint(b, uint64(len(f.taken)))
+	for _, t := range f.taken {
+		b = binary.AppendUvarint(b, t.position)
+		b = binary.AppendUvarint(b, uint64(t.attempt))
+		if t.fresh {
+			b = t.origin.append(append(b, 1))
+		} else {
+			b = append(b, 0)
+		}
+	}
+	b = binary.AppendVarint(b, f.died)
+	b = binary.AppendUvarint(b, uint64(len(f.buried)))
+	for _, e := range f.buried {
+		b = appendString(binary.AppendUvarint(b, e.position), e.reason)
+	}
+	return b
+}
+
+func (d *decoder) claim() *claimFrame {
+	f := &claimFrame{name: d.laneName(), until: d.int()}
+	f.taken = make([]taken, d.count(3))
+	for i := range f.taken {
+		t := taken{position: d.uint(), attempt: int(d.uint()), fresh: d.byte() == 1}
+		if t.fresh {
+			t.origin = d.origin()
+		}
+		f.taken[i] = t
+	}
+	f.died = d.int()
+	f.buried = make([]buried, d.count(2))
+	for i := range f.buried {
+		f.buried[i] = buried{position: d.uint(), reason: d.string()}
+	}
+	return f
+}
+
+func (f *settleFrame) append(b []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(len(f.items)))
+	for i := range f.items {
+		s := &f.items[i]
+		b = binary.AppendUvarint(s.name.append(b), s.position)
+		b = binary.AppendVarint(append(b, byte(s.verdict)), s.at)
+		b = appendString(appendString(b, s.reason), s.receipt)
+	}
+	return f.outbox.append(b)
+}
+
+func (d *decoder) settle() *settleFrame {
+	f := &settleFrame{items: make([]settled, d.count(8))}
+	for i := range f.items {
+		f.items[i] = settled{
+			name: d.laneName(), position: d.uint(), verdict: Verdict(d.byte()), at: d.int(),
+			reason: d.string(), receipt: append([]byte(nil), d.bytes()...),
+		}
+	}
+	f.outbox = d.publish()
+	return f
+}
+
+func (f *extendFrame) append(b []byte) []byte {
+	return binary.AppendVarint(binary.AppendUvarint(f.name.append(b), f.position), f.until)
+}
+
+func (f *topicFrame) append(b []byte) []byte {
+	var flags byte
+	if f.paused {
+		flags = 1
+	}
+	return appendPolicy(append(f.name.append(b), flags), f.policy)
+}
+
+func (f *redriveFrame) append(b []byte) []byte {
+	b = appendString(binary.AppendVarint(f.name.append(b), f.at), f.operator)
+	b = binary.AppendUvarint(b, uint64(len(f.items)))
+	for _, r := range f.items {
+		b = r.origin.append(binary.AppendUvarint(b, r.position))
+	}
+	return b
+}
+
+func (d *decoder) redrive() *redriveFrame {
+	f := &redriveFrame{name: d.laneName(), at: d.int(), operator: d.string()}
+	f.items = make([]redriven, d.count(6))
+	for i := range f.items {
+		f.items[i] = redriven{position: d.uint(), origin: d.origin()}
+	}
+	return f
+}
+
+func (f *discardFrame) append(b []byte) []byte {
+	b = binary.AppendUvarint(f.name.append(b), uint64(len(f.positions)))
+	for _, p := range f.positions {
+		b = binary.AppendUvarint(b, p)
+	}
+	return b
+}
+
+func (d *decoder) discard() *discardFrame {
+	f := &discardFrame{name: d.laneName(), positions: make([]uint64, d.count(1))}
+	for i := range f.positions {
+		f.positions[i] = d.uint()
+	}
+	return f
+}
+
+// encodeFrame appends the body of a frame.
+func encodeFrame(b []byte, f frame) []byte { return f.append(append(b, frameVersion)) }
+
+// decodeFrame returns the frame of a body. It copies what it keeps.
+func decodeFrame(kind uint8, body []byte) (frame, error) {
+	d := &decoder{b: body}
+	if err := d.version("frame", frameVersion); err != nil {
+		return nil, err
+	}
+	var f frame
+	switch kind {
+	case kindPublish:
+		p := d.publish()
+		f = &p
+	case kindClaim:
+		f = d.claim()
+	case kindSettle:
+		f = d.settle()
+	case kindExtend:
+		f = &extendFrame{name: d.laneName(), position: d.uint(), until: d.int()}
+	case kindTopic:
+		f = &topicFrame{name: d.topicName(), paused: d.byte()&1 != 0, policy: d.policy()}
+	case kindRedrive:
+		f = d.redrive()
+	case kindDiscard:
+		f = d.discard()
+	default:
+		return nil, fmt.Errorf("frame of kind %d was written by a newer program", kind)
+	}
+	return f, d.end("frame")
+}

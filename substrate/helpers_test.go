@@ -1,0 +1,114 @@
+package substrate
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/longshore/longshore/limits"
+)
+
+const (
+	testTenant  = "acme"
+	testTopic   = "orders"
+	testSegment = 1 * limits.MiB
+)
+
+func openLog(t *testing.T, dir string) *Log {
+	t.Helper()
+	l, err := Open(t.Context(), Options{Dir: dir, SegmentBytes: testSegment, LockWait: time.Second})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, l.Close()) })
+	return l
+}
+
+// message returns a message of the test topic, with a fresh id.
+func (l *Log) newMessage(topic, payload string) Message {
+	return Message{ID: l.MintID(), Tenant: testTenant, Topic: topic, Payload: []byte(payload)}
+}
+
+func publish(t *testing.T, l *Log, topic string, payloads ...string) []Receipt {
+	t.Helper()
+	msgs := make([]Message, len(payloads))
+	for i, p := range payloads {
+		msgs[i] = l.newMessage(topic, p)
+	}
+	receipts, err := l.Publish(t.Context(), msgs...)
+	require.NoError(t, err)
+	return receipts
+}
+
+func publishN(t *testing.T, l *Log, topic string, n int) {
+	t.Helper()
+	for start := 0; start < n; start += 500 {
+		var payloads []string
+		for i := start; i < min(n, start+500); i++ {
+			payloads = append(payloads, fmt.Sprintf("m%06d", i))
+		}
+		publish(t, l, topic, payloads...)
+	}
+}
+
+func claimRequest(topic string, n int) ClaimRequest {
+	return ClaimRequest{Tenant: testTenant, Topic: topic, MaxMessages: n, MaxBytes: limits.MiB, Lease: time.Minute, MaxAttempts: 3}
+}
+
+func claim(t *testing.T, l *Log, topic string, n int) []Delivery {
+	t.Helper()
+	r, err := l.Claim(t.Context(), claimRequest(topic, n))
+	require.NoError(t, err)
+	require.Empty(t, r.Buried)
+	return r.Deliveries
+}
+
+func claimOne(t *testing.T, l *Log, topic string) Delivery {
+	t.Helper()
+	d := claim(t, l, topic, 1)
+	require.Len(t, d, 1)
+	return d[0]
+}
+
+func settle(t *testing.T, l *Log, d Delivery, v Verdict, reason string) {
+	t.Helper()
+	require.NoError(t, l.Settle(t.Context(), []Settlement{{Lease: d.Lease, Verdict: v, Reason: reason}}, nil))
+}
+
+func payloads(deliveries []Delivery) []string {
+	var s []string
+	for _, d := range deliveries {
+		s = append(s, string(d.Message.Payload))
+	}
+	return s
+}
+
+func stats(t *testing.T, l *Log, topic string) Stats {
+	t.Helper()
+	s, ok := l.Stats(testTenant, topic)
+	require.True(t, ok)
+	return s
+}
+
+// crash returns a copy of the log's folder as a kill of the process would leave it now.
+func crash(t *testing.T, dir string) string {
+	t.Helper()
+	to := t.TempDir()
+	require.NoError(t, os.CopyFS(filepath.Join(to, "log"), os.DirFS(dir)))
+	return filepath.Join(to, "log")
+}
+
+// reopenCrashed opens a copy of the log's folder, made while the log is open.
+func reopenCrashed(t *testing.T, dir string) *Log {
+	t.Helper()
+	return openLog(t, crash(t, dir))
+}
+
+// storeUpToDate waits until the write-behind has stored everything.
+func storeUpToDate(t *testing.T, l *Log) {
+	t.Helper()
+	require.NoError(t, l.submit(context.WithoutCancel(t.Context()), &request{}))
+}

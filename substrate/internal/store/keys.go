@@ -1,0 +1,89 @@
+package store
+
+import "encoding/binary"
+
+// The classes of keys of a topic. State sorts before every other class, so that Topics can hop from one topic's state to the next.
+const (
+	classState   = 'A'
+	classDead    = 'B'
+	classLane    = 'L'
+	classMessage = 'M'
+)
+
+// metaTenant is the length of no tenant: keys that start with it belong to the log itself.
+const metaTenant = 0x00
+
+// Topic is the key prefix of one topic: every key of a topic is made from it.
+type Topic struct{ prefix []byte }
+
+// TopicOf returns the prefix of a topic. Names are 1 to 255 bytes; the log validates them before.
+func TopicOf(tenant, topic string) Topic {
+	p := make([]byte, 0, len(tenant)+len(topic)+2)
+	p = append(p, byte(len(tenant)))
+	p = append(p, tenant...)
+	p = append(p, byte(len(topic)))
+	return Topic{append(p, topic...)}
+}
+
+// State returns the key of the topic's state.
+func (t Topic) State() []byte { return append(t.prefix[:len(t.prefix):len(t.prefix)], classState) }
+
+// Message returns the key of the message at position.
+func (t Topic) Message(position uint64) []byte {
+	k := make([]byte, 0, len(t.prefix)+9)
+	k = append(append(k, t.prefix...), classMessage)
+	return binary.BigEndian.AppendUint64(k, position)
+}
+
+// Messages returns the prefix of the topic's messages.
+func (t Topic) Messages() []byte { return append(t.prefix[:len(t.prefix):len(t.prefix)], classMessage) }
+
+// Lane returns the key of the delivery state of position in lane.
+func (t Topic) Lane(lane string, position uint64) []byte {
+	return binary.BigEndian.AppendUint64(t.class(classLane, lane), position)
+}
+
+// Lanes returns the prefix of the delivery states of lane.
+func (t Topic) Lanes(lane string) []byte { return t.class(classLane, lane) }
+
+// Dead returns the key of the dead letter of position in lane.
+func (t Topic) Dead(lane string, position uint64) []byte {
+	return binary.BigEndian.AppendUint64(t.class(classDead, lane), position)
+}
+
+// DeadLetters returns the prefix of the dead letters of lane.
+func (t Topic) DeadLetters(lane string) []byte { return t.class(classDead, lane) }
+
+// Position returns the position that a key of a message, lane or dead letter ends with.
+func Position(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-8:]) }
+
+func (t Topic) class(class byte, lane string) []byte {
+	k := make([]byte, 0, len(t.prefix)+2+len(lane)+8)
+	k = append(k, t.prefix...)
+	k = append(k, class, byte(len(lane)))
+	return append(k, lane...)
+}
+
+// end returns the first key after all keys of the topic: no class is 0xff.
+func (t Topic) end() []byte { return append(t.prefix[:len(t.prefix):len(t.prefix)], 0xff) }
+
+// parseTopic splits a key into its topic and the rest, or returns ok = false for a key that is not one of a topic.
+func parseTopic(key []byte) (tenant, topic string, ok bool) {
+	tenant, rest, ok := cutString(key)
+	if !ok || tenant == "" {
+		return "", "", false
+	}
+	topic, rest, ok = cutString(rest)
+	return tenant, topic, ok && topic != "" && len(rest) > 0
+}
+
+func cutString(b []byte) (s string, rest []byte, ok bool) {
+	if len(b) == 0 || len(b) < 1+int(b[0]) {
+		return "", nil, false
+	}
+	n := 1 + int(b[0])
+	return string(b[1:n]), b[n:], true
+}
+
+// metaKey returns the key of a record of the log itself.
+func metaKey(name string) []byte { return append([]byte{metaTenant}, name...) }

@@ -1,0 +1,58 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+)
+
+const (
+	recordVersion = 1
+	recordHeader  = 9 // version, length, CRC
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// CorruptError says that a stored record does not check. Its bytes are never delivered.
+type CorruptError struct {
+	Key    []byte
+	Reason string
+}
+
+// Error implements error.
+func (e *CorruptError) Error() string { return fmt.Sprintf("record %q: %s", e.Key, e.Reason) }
+
+// seal returns body as a record: version, length and a checksum over key and body, so that a value under the wrong key
+// does not check either.
+func seal(key, body []byte) []byte {
+	r := make([]byte, recordHeader, recordHeader+len(body))
+	r[0] = recordVersion
+	binary.LittleEndian.PutUint32(r[1:], uint32(len(body)))
+	binary.LittleEndian.PutUint32(r[5:], checksum(key, body))
+	return append(r, body...)
+}
+
+// open checks a record and returns its body, which aliases r.
+func open(key, r []byte) ([]byte, error) {
+	corrupt := func(format string, args ...any) error {
+		return &CorruptError{Key: append([]byte(nil), key...), Reason: fmt.Sprintf(format, args...)}
+	}
+	if len(r) < recordHeader {
+		return nil, corrupt("%d bytes are too few for a record", len(r))
+	}
+	if r[0] != recordVersion {
+		return nil, corrupt("record version %d is not one this program knows (%d)", r[0], recordVersion)
+	}
+	body := r[recordHeader:]
+	if n := binary.LittleEndian.Uint32(r[1:]); uint64(n) != uint64(len(body)) {
+		return nil, corrupt("%d bytes, its header says %d", len(body), n)
+	}
+	if binary.LittleEndian.Uint32(r[5:]) != checksum(key, body) {
+		return nil, corrupt("the checksum does not match")
+	}
+	return body, nil
+}
+
+func checksum(key, body []byte) uint32 {
+	return crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, body)
+}

@@ -1,0 +1,236 @@
+// Package store keeps messages and state in Badger, written behind the journal by one writer.
+//
+// # Keys
+//
+// A key starts with its tenant and its topic, each with its length before it, so that no name can reach into another's
+// keys; then a class and what it needs. Positions are big-endian, so that keys sort by position.
+//
+//	len tenant | len topic | 'A'                          state of the topic: cursors, counters, policy
+//	len tenant | len topic | 'B' | len lane | position    dead letter (its message stays under 'M')
+//	len tenant | len topic | 'L' | len lane | position    delivery state: lease, attempts, last reason
+//	len tenant | len topic | 'M' | position               message
+//	0 | "checkpoint"                                      up to which frame the journal is in the store
+//
+// The classes D, F, G, K, P, Q and X are kept for delayed messages, fence marks, groups, idempotency keys, priorities,
+// quarantine and expiry.
+//
+// # Records
+//
+// Every value is a record; its checksum is CRC-32C over key and body:
+//
+//	version u8 = 1 | length u32 | checksum u32 | body      (little-endian)
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"github.com/longshore/longshore/limits"
+)
+
+const (
+	memTableBytes     = 64 * limits.MiB
+	maxTxnBytes       = 6 * limits.MiB // below Badger's 15 % of a memtable
+	maxTxnEntries     = 50_000         // below Badger's memTableBytes * 15 % / 96
+	entryOverhead     = 64             // bytes of a transaction that an entry costs beside key and value
+	checkpointName    = "checkpoint"
+	numMemtables      = 3
+	valueLogFileBytes = 64 * limits.MiB
+)
+
+// ErrNotFound says that there is no record under the key.
+var ErrNotFound = errors.New("no such record")
+
+// Op is one write: Body under Key, or its deletion if Body is nil.
+type Op struct{ Key, Body []byte }
+
+// Store is the database. Reads are safe for concurrent use; Write, Sync and Close belong to one goroutine.
+type Store struct {
+	db   *badger.DB
+	dir  string
+	lock *os.File
+}
+
+// Open opens or makes the store in dir. If another process holds it, Open tries again until wait has passed and then says so.
+func Open(ctx context.Context, dir string, wait time.Duration) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	lock, err := acquire(ctx, filepath.Join(dir, "longshore.lock"), wait)
+	if err != nil {
+		return nil, err
+	}
+	if err := removeEmpty(dir); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	db, err := badger.Open(options(dir))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("store: open %s: %w", dir, err), lock.Close())
+	}
+	return &Store{db: db, dir: dir, lock: lock}, nil
+}
+
+func options(dir string) badger.Options {
+	o := badger.DefaultOptions(dir)
+	o.Logger = nil
+	o.SyncWrites = false // the journal is what makes a commit durable
+	o.MemTableSize = memTableBytes
+	o.NumMemtables = numMemtables
+	o.NumCompactors = 2
+	o.Compression = 0
+	o.BlockCacheSize = 0
+	o.IndexCacheSize = 0
+	o.DetectConflicts = false // one writer
+	o.MetricsEnabled = false
+	o.ValueThreshold = limits.InlinePayloadBytes
+	o.ValueLogFileSize = valueLogFileBytes
+	return o
+}
+
+// Close flushes and closes the database.
+func (s *Store) Close() error {
+	err := s.db.Close()
+	return errors.Join(err, s.lock.Close())
+}
+
+// Write stores a batch. The ops of early may become visible on their own, in several transactions; those of last become
+// visible at once, together with the checkpoint: early holds only what nobody looks at before last names it.
+func (s *Store) Write(early, last []Op, checkpoint []byte) error {
+	for len(early) > 0 {
+		n := fitting(early)
+		if err := s.commit(early[:n]); err != nil {
+			return err
+		}
+		early = early[n:]
+	}
+	return s.commit(append(last, Op{Key: metaKey(checkpointName), Body: checkpoint}))
+}
+
+// fitting returns how many of ops fit into one transaction, at least 1.
+func fitting(ops []Op) int {
+	bytes := 0
+	for i, op := range ops {
+		bytes += len(op.Key) + len(op.Body) + entryOverhead
+		if i > 0 && (bytes > maxTxnBytes || i >= maxTxnEntries) {
+			return i
+		}
+	}
+	return len(ops)
+}
+
+func (s *Store) commit(ops []Op) error {
+	txn := s.db.NewTransaction(true)
+	defer txn.Discard()
+	for _, op := range ops {
+		var err error
+		if op.Body == nil {
+			err = txn.Delete(op.Key)
+		} else {
+			err = txn.Set(op.Key, seal(op.Key, op.Body))
+		}
+		if err != nil {
+			return fmt.Errorf("store: write: %w", err)
+		}
+	}
+	if err := txn.Commit(); err != nil {
+		return fmt.Errorf("store: commit: %w", err)
+	}
+	return nil
+}
+
+// Checkpoint returns the body that the last Write stored, or ErrNotFound.
+func (s *Store) Checkpoint() ([]byte, error) { return s.Get(metaKey(checkpointName)) }
+
+// Get returns a copy of the body under key: ErrNotFound, or a *CorruptError if it does not check.
+func (s *Store) Get(key []byte) ([]byte, error) {
+	txn := s.db.NewTransaction(false)
+	defer txn.Discard()
+	item, err := txn.Get(key)
+	if errors.Is(err, badger.ErrKeyNotFound) {
+		return nil, ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("store: get: %w", err)
+	}
+	return read(item)
+}
+
+func read(item *badger.Item) ([]byte, error) {
+	value, err := item.ValueCopy(nil)
+	if err != nil {
+		return nil, &CorruptError{Key: item.KeyCopy(nil), Reason: err.Error()}
+	}
+	return open(item.Key(), value)
+}
+
+// Scan calls yield for each record under prefix from the key from on, in order, until yield returns false. A record that
+// does not check is yielded with its error. The key is valid during the call; the body belongs to the callee.
+func (s *Store) Scan(prefix, from []byte, yield func(key, body []byte, err error) bool) {
+	txn := s.db.NewTransaction(false)
+	defer txn.Discard()
+	o := badger.DefaultIteratorOptions
+	o.Prefix = prefix
+	o.PrefetchSize = 64
+	it := txn.NewIterator(o)
+	defer it.Close()
+	for it.Seek(from); it.ValidForPrefix(prefix); it.Next() {
+		body, err := read(it.Item())
+		if !yield(it.Item().Key(), body, err) {
+			return
+		}
+	}
+}
+
+// Topics calls yield for each topic that has a state, in order, hopping over everything else.
+func (s *Store) Topics(yield func(tenant, topic string, state []byte, err error) error) error {
+	txn := s.db.NewTransaction(false)
+	defer txn.Discard()
+	o := badger.DefaultIteratorOptions
+	o.PrefetchValues = false
+	it := txn.NewIterator(o)
+	defer it.Close()
+	for it.Seek([]byte{metaTenant + 1}); it.Valid(); {
+		tenant, topic, ok := parseTopic(it.Item().Key())
+		if !ok {
+			return &CorruptError{Key: it.Item().KeyCopy(nil), Reason: "the key is not one of a topic"}
+		}
+		t := TopicOf(tenant, topic)
+		state, err := s.Get(t.State())
+		if err := yield(tenant, topic, state, err); err != nil {
+			return err
+		}
+		it.Seek(t.end())
+	}
+	return nil
+}
+
+// removeEmpty removes files that a kill left without a byte, on which Badger would fail to open. The lock is held.
+func removeEmpty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
+		if info.Size() == 0 && isLogFile(e.Name()) {
+			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+				return fmt.Errorf("store: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+func isLogFile(name string) bool {
+	return strings.HasSuffix(name, ".mem") || strings.HasSuffix(name, ".vlog")
+}

@@ -1,0 +1,109 @@
+package substrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/substrate/internal/journal"
+	"github.com/longshore/longshore/substrate/internal/store"
+)
+
+// ErrLocked is returned by Open when another process holds the folder.
+var ErrLocked = store.ErrLocked
+
+// Options says where a log lives. Zero fields have defaults.
+type Options struct {
+	Dir          string        // made if missing, 0700
+	SegmentBytes int64         // of each of the journal's limits.JournalSegments files; default limits.JournalSegmentBytes
+	LockWait     time.Duration // how long to wait for another process to leave Dir; default limits.LockWait
+}
+
+// Log is an open log. All methods are safe for concurrent use.
+type Log struct {
+	store          *store.Store
+	journal        *journal.Journal // the committer's
+	mint           *mint
+	maxCommitBytes int64
+
+	mu        sync.Mutex // guards what follows
+	state     *state
+	admission *admission
+	flushing  *batch // what the write-behind is storing now
+	waiters   map[TopicName]chan struct{}
+
+	requests  chan *request
+	stop      chan struct{} // closed by Close
+	closeOnce sync.Once
+	stopped   chan struct{} // closed when the committer has ended
+	closeErr  error         // set before stopped is closed
+	failed    chan struct{} // closed by fail
+	failure   error         // set before failed is closed
+
+	committer committer
+}
+
+// Open opens or makes the log in o.Dir: it loads the state from the store, applies the frames of the journal that are not
+// in it, and brings the store up to date. Leases of the process that had the log before are void: their messages may be
+// claimed again at once, with their attempts counted.
+//
+// Only one process can have a log open: see ErrLocked.
+func Open(ctx context.Context, o Options) (*Log, error) {
+	if o.SegmentBytes == 0 {
+		o.SegmentBytes = limits.JournalSegmentBytes
+	}
+	if o.LockWait == 0 {
+		o.LockWait = limits.LockWait
+	}
+	if o.SegmentBytes < limits.JournalSegmentMinBytes || o.SegmentBytes%(4*limits.KiB) != 0 {
+		return nil, fmt.Errorf("log: SegmentBytes is %d: want at least %d and a multiple of 4096", o.SegmentBytes, limits.JournalSegmentMinBytes)
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("log: %w", err)
+	}
+	st, err := store.Open(ctx, filepath.Join(o.Dir, "store"), o.LockWait)
+	if err != nil {
+		return nil, fmt.Errorf("log: %w", err)
+	}
+	l, err := recoverLog(o, st)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("log: open %s: %w", o.Dir, err), st.Close())
+	}
+	l.start()
+	return l, nil
+}
+
+func (l *Log) start() {
+	l.requests = make(chan *request, limits.CommitGroupRequests)
+	l.stop, l.stopped, l.failed = make(chan struct{}), make(chan struct{}), make(chan struct{})
+	l.waiters = map[TopicName]chan struct{}{}
+	l.committer = newCommitter(l)
+	go l.committer.run()
+}
+
+// Close answers what was asked before, brings the store up to date and closes it. Later calls return ErrClosed, or what
+// the first Close returned if they are Close themselves.
+func (l *Log) Close() error {
+	l.closeOnce.Do(func() { close(l.stop) })
+	<-l.stopped
+	return l.closeErr
+}
+
+// Done is closed when a storage fault has stopped the log for good. Everything acknowledged before is safe: Close it,
+// mend the cause that Err tells, and open it again.
+func (l *Log) Done() <-chan struct{} { return l.failed }
+
+// Err returns the fault that stopped the log, or nil while it works.
+func (l *Log) Err() error {
+	select {
+	case <-l.failed:
+		return l.failure
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,161 @@
+package substrate
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/substrate/internal/store"
+)
+
+// A message is in the tail of its topic until the write-behind has stored it, and in the store from then on. All
+// positions of the tail are above all of those that only the store has.
+
+// ahead is a view of a topic's messages from a position on, as of one moment.
+type ahead struct {
+	stored    uint64   // the store is read up to this position
+	tail      []*entry // what follows
+	evictions uint64   // to tell whether the tail was cut since
+	published uint64
+}
+
+// lookAhead takes a view under Log.mu.
+func (t *topic) lookAhead(from uint64) ahead {
+	a := ahead{stored: ^uint64(0), evictions: t.evictions, published: t.published}
+	for i, e := range t.tail {
+		if i == 0 {
+			a.stored = e.position - 1
+		}
+		if e.position >= from && !e.gone && len(a.tail) < limits.WindowMessages {
+			a.tail = append(a.tail, e)
+		}
+	}
+	return a
+}
+
+// read returns up to n entries from the position from on, and whether these are all there were. It holds no lock.
+func (l *Log) read(t *topic, a ahead, from uint64, n int) (entries []*entry, all bool) {
+	var bytes int64
+	fits := func(e *entry) bool {
+		bytes += int64(len(e.body))
+		return len(entries) < n && (bytes <= limits.WindowBytes || len(entries) == 0)
+	}
+	all = true
+	if from <= a.stored {
+		key := t.key()
+		l.store.Scan(key.Messages(), key.Message(from), func(k, body []byte, err error) bool {
+			e := &entry{position: store.Position(k)}
+			if e.position > a.stored {
+				return false
+			}
+			e.fill(body, err)
+			if all = fits(e); all {
+				entries = append(entries, e)
+			}
+			return all
+		})
+	}
+	for _, e := range a.tail {
+		if !all {
+			break
+		}
+		if all = fits(e); all {
+			entries = append(entries, e)
+		}
+	}
+	return entries, all && len(a.tail) < limits.WindowMessages
+}
+
+// fill takes a stored record. One that does not check leaves the entry without a body: it is buried when claimed.
+func (e *entry) fill(body []byte, err error) {
+	if err != nil {
+		return
+	}
+	id, payloadBytes, err := messageHead(body)
+	if err != nil {
+		return
+	}
+	e.origin, e.body = origin{id: id, payloadBytes: payloadBytes}, body
+}
+
+// fillWindow makes sure that the topic's window holds the next messages, if there are any.
+func (l *Log) fillWindow(t *topic) {
+	if !l.windowEmpty(t) {
+		return
+	}
+	t.filling.Lock()
+	defer t.filling.Unlock()
+	l.mu.Lock()
+	if len(t.window) > 0 || t.whole {
+		l.mu.Unlock()
+		return
+	}
+	from, view := t.cursor, t.lookAhead(t.cursor)
+	l.mu.Unlock()
+
+	entries, all := l.read(t, view, from, limits.WindowMessages)
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t.install(entries, all, view)
+}
+
+func (l *Log) windowEmpty(t *topic) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(t.window) == 0 && !t.whole
+}
+
+// install makes entries the window. What was published since the view is in the tail still, unless that was cut.
+func (t *topic) install(entries []*entry, all bool, view ahead) {
+	t.window, t.wbytes, t.whole = nil, 0, false
+	last := t.cursor
+	for _, e := range entries {
+		if e.position < t.cursor {
+			continue
+		}
+		t.window = append(t.window, e)
+		t.wbytes += int64(len(e.body))
+		last = e.position + 1
+	}
+	if !all || t.published != view.published && t.evictions != view.evictions {
+		return
+	}
+	for _, e := range t.tail {
+		if e.position >= last && !e.gone && !t.extendWindow(e) {
+			return
+		}
+	}
+	t.whole = true
+}
+
+// body returns the record of a message: from the tail or the store. It takes Log.mu.
+func (l *Log) body(t *topic, position uint64) ([]byte, error) {
+	l.mu.Lock()
+	e := t.inTail(position)
+	l.mu.Unlock()
+	if e != nil {
+		return e.body, nil
+	}
+	body, err := l.store.Get(t.key().Message(position))
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, fmt.Errorf("message at position %d: %w", position, err)
+	}
+	return body, err
+}
+
+// message returns a message, decoded. Its slices are the caller's if own is set.
+func (l *Log) message(t *topic, position uint64) (Message, error) {
+	body, err := l.body(t, position)
+	if err != nil {
+		return Message{}, err
+	}
+	return decodeMessage(t.name, append([]byte(nil), body...))
+}
+
+// find returns the named topic, or nil.
+func (l *Log) find(name TopicName) *topic {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state.topics[name]
+}

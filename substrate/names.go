@@ -1,0 +1,65 @@
+package substrate
+
+import (
+	"strings"
+
+	"github.com/longshore/longshore/limits"
+)
+
+// ValidTenant returns a *NameError unless s is a tenant name: 1 to 63 of [a-z0-9-].
+func ValidTenant(s string) error {
+	if len(s) >= 1 && len(s) <= limits.TenantBytes && only(s, isTenantByte) {
+		return nil
+	}
+	return &NameError{Kind: "tenant", Name: s, Want: "1 to 63 of a-z, 0-9 and -"}
+}
+
+// ValidTopic returns a *NameError unless s is a topic name: 1 to 200 bytes, segments of [A-Za-z0-9._-] joined by "/",
+// none of them empty, "." or "..".
+func ValidTopic(s string) error {
+	if len(s) >= 1 && len(s) <= limits.TopicBytes && validSegments(s) {
+		return nil
+	}
+	return &NameError{Kind: "topic", Name: s, Want: `1 to 200 bytes, segments of A-Z a-z 0-9 . _ - joined by "/", none empty, "." or ".."`}
+}
+
+// validLane accepts the default lane only, until lanes can be registered.
+func validLane(s string) error {
+	if s == "" {
+		return nil
+	}
+	return &NameError{Kind: "lane", Name: s, Want: "the default lane, which has an empty name"}
+}
+
+func validName(tenant, topic string) error {
+	if err := ValidTenant(tenant); err != nil {
+		return err
+	}
+	return ValidTopic(topic)
+}
+
+func validSegments(s string) bool {
+	for segment := range strings.SplitSeq(s, "/") {
+		if segment == "" || segment == "." || segment == ".." || !only(segment, isTopicByte) {
+			return false
+		}
+	}
+	return true
+}
+
+func only(s string, ok func(byte) bool) bool {
+	for i := range len(s) {
+		if !ok(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func isTenantByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-'
+}
+
+func isTopicByte(c byte) bool {
+	return isTenantByte(c) || c >= 'A' && c <= 'Z' || c == '.' || c == '_'
+}

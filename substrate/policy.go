@@ -1,0 +1,78 @@
+package substrate
+
+import (
+	"fmt"
+
+	"github.com/longshore/longshore/limits"
+)
+
+// Policy bounds what may be published to a topic. A nil field is not set.
+type Policy struct {
+	MaxDepth        *int64 // messages of the backlog: ready, delayed and leased
+	MaxRatePerSec   *int64 // messages a second, with a burst of one second's worth
+	MaxMessageBytes *int64 // bytes of one payload
+}
+
+// PolicyValue is one value of a policy and where it comes from.
+type PolicyValue struct {
+	Value  int64  // meaningful if Set
+	Set    bool   // false: no bound
+	Source string // "default", "config" or "stored"
+}
+
+// PolicyView is the policy in force for a topic.
+type PolicyView struct{ MaxDepth, MaxRatePerSec, MaxMessageBytes PolicyValue }
+
+func (p Policy) fields() [3]*int64 { return [3]*int64{p.MaxDepth, p.MaxRatePerSec, p.MaxMessageBytes} }
+
+// merged returns p with the fields of over that are set.
+func (p Policy) merged(over Policy) Policy {
+	pick := func(a, b *int64) *int64 {
+		if b != nil {
+			return b
+		}
+		return a
+	}
+	return Policy{
+		MaxDepth:        pick(p.MaxDepth, over.MaxDepth),
+		MaxRatePerSec:   pick(p.MaxRatePerSec, over.MaxRatePerSec),
+		MaxMessageBytes: pick(p.MaxMessageBytes, over.MaxMessageBytes),
+	}
+}
+
+func (p Policy) validate() error {
+	bounds := [3]struct {
+		name string
+		max  int64
+	}{
+		{"max_depth", limits.PolicyMaxDepthCount},
+		{"max_rate_per_sec", limits.PolicyMaxRatePerSec},
+		{"max_message_bytes", limits.MessageCeilingBytes},
+	}
+	for i, v := range p.fields() {
+		if v != nil && (*v < 1 || *v > bounds[i].max) {
+			return fmt.Errorf("%s: %d is not allowed: want 1 to %d", bounds[i].name, *v, bounds[i].max)
+		}
+	}
+	return nil
+}
+
+// view merges the three sources: what a command stored wins over the host config, which wins over the defaults.
+func viewPolicy(config, stored Policy) PolicyView {
+	value := func(config, stored *int64, fallback PolicyValue) PolicyValue {
+		switch {
+		case stored != nil:
+			return PolicyValue{Value: *stored, Set: true, Source: "stored"}
+		case config != nil:
+			return PolicyValue{Value: *config, Set: true, Source: "config"}
+		default:
+			fallback.Source = "default"
+			return fallback
+		}
+	}
+	return PolicyView{
+		MaxDepth:        value(config.MaxDepth, stored.MaxDepth, PolicyValue{}),
+		MaxRatePerSec:   value(config.MaxRatePerSec, stored.MaxRatePerSec, PolicyValue{}),
+		MaxMessageBytes: value(config.MaxMessageBytes, stored.MaxMessageBytes, PolicyValue{Value: limits.MessageBytes, Set: true}),
+	}
+}

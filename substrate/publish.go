@@ -1,0 +1,192 @@
+package substrate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/longshore/longshore/limits"
+)
+
+// entryOverheadBytes bounds what a message costs in a frame beside its record: names, lengths, and their varints.
+const entryOverheadBytes = limits.TopicBytes + limits.TenantBytes + 32
+
+// MintID returns a new message id, never used before on this log. It is good for one message, which is published before
+// the log is closed and before limits.MintedIDs further ids were minted. Safe for concurrent use.
+func (l *Log) MintID() string { return l.mint.next(time.Now()).String() }
+
+// Publish stores messages, all or none, in the order given, over any mix of topics, and returns when they are durable. If
+// ctx ends while it waits, it returns ctx's error and the messages may still be stored, all of them.
+//
+// It refuses with *NameError (names, ids), *limits.Error (sizes), *DepthError, *RateError, ErrStorageFull, ErrClosed.
+func (l *Log) Publish(ctx context.Context, msgs ...Message) ([]Receipt, error) {
+	if len(msgs) == 0 {
+		return nil, nil
+	}
+	entries, bytes, err := l.encodeMessages(msgs)
+	if err != nil {
+		return nil, err
+	}
+	f := &publishFrame{entries: entries}
+	err = l.submit(ctx, &request{bytes: bytes, abandonable: true, plan: func(now time.Time) (frame, error) {
+		if err := l.planPublish(f, msgs, now); err != nil {
+			return nil, err
+		}
+		return f, nil
+	}})
+	if err != nil {
+		return nil, err
+	}
+	receipts := make([]Receipt, len(msgs))
+	for i := range msgs {
+		receipts[i] = Receipt{ID: msgs[i].ID, Position: f.first + uint64(i)}
+	}
+	return receipts, nil
+}
+
+// encodeMessages validates messages and makes their records. It runs in the publisher, not in the committer.
+func (l *Log) encodeMessages(msgs []Message) ([]published, int64, error) {
+	if err := limits.Check(limits.NameBatchMessages, int64(len(msgs)), limits.BatchMessages); err != nil {
+		return nil, 0, err
+	}
+	entries := make([]published, len(msgs))
+	var bytes int64
+	for i := range msgs {
+		e, err := encodeEntry(&msgs[i])
+		if err != nil {
+			if len(msgs) > 1 {
+				err = fmt.Errorf("message %d of %d: %w", i+1, len(msgs), err)
+			}
+			return nil, 0, err
+		}
+		entries[i] = e
+		bytes += int64(len(e.body)) + entryOverheadBytes
+	}
+	return entries, bytes, nil
+}
+
+func encodeEntry(m *Message) (published, error) {
+	if err := validName(m.Tenant, m.Topic); err != nil {
+		return published{}, err
+	}
+	id, err := parseID(m.ID)
+	if err != nil {
+		return published{}, err
+	}
+	if err := checkSizes(m); err != nil {
+		return published{}, err
+	}
+	size := len(m.Payload) + len(m.Envelope) + len(m.Parent) + len(m.ContentType) + metadataBytes(m.Metadata) + 64
+	return published{
+		name:   TopicName{m.Tenant, m.Topic},
+		origin: origin{id: id, payloadBytes: len(m.Payload)},
+		body:   appendMessage(make([]byte, 0, size), id, m),
+	}, nil
+}
+
+func checkSizes(m *Message) error {
+	if err := limits.Check(limits.NameMessageBytes, int64(len(m.Payload)), limits.MessageCeilingBytes); err != nil {
+		return err
+	}
+	if err := limits.Check(limits.NameMetadataPairs, int64(len(m.Metadata)), limits.MetadataPairs); err != nil {
+		return err
+	}
+	if err := limits.Check(limits.NameMetadataBytes, int64(metadataBytes(m.Metadata)), limits.MetadataBytes); err != nil {
+		return err
+	}
+	if err := limits.Check("envelope bytes", int64(len(m.Envelope)), limits.EnvelopeBytes); err != nil {
+		return err
+	}
+	longest := max(len(m.ContentType), len(m.Parent))
+	return limits.Check(limits.NameKeyBytes, int64(longest), limits.KeyBytes)
+}
+
+func metadataBytes(pairs []Pair) int {
+	n := 0
+	for _, p := range pairs {
+		n += len(p.Key) + len(p.Value)
+	}
+	return n
+}
+
+// planPublish admits the frame's messages and gives them their positions. On an error nothing was drawn or marked.
+func (l *Log) planPublish(f *publishFrame, msgs []Message, now time.Time) error {
+	if err := l.checkTopics(f.entries); err != nil {
+		return err
+	}
+	if err := l.useIDs(f.entries); err != nil {
+		return err
+	}
+	if err := l.admission.admit(l.state, demandsOf(msgs), now); err != nil {
+		l.unuseIDs(f.entries)
+		return err
+	}
+	for i := range msgs {
+		if r := msgs[i].Reservation; r.holds(f.entries[i].name) {
+			l.admission.free(r)
+		}
+	}
+	f.first = l.state.nextPosition
+	return nil
+}
+
+// checkTopics refuses a publish that would make too many topics for a tenant.
+func (l *Log) checkTopics(entries []published) error {
+	made := map[TopicName]struct{}{}
+	perTenant := map[string]int{}
+	for i := range entries {
+		name := entries[i].name
+		if _, seen := made[name]; seen || l.state.topics[name] != nil {
+			continue
+		}
+		made[name] = struct{}{}
+		perTenant[name.Tenant]++
+		n := l.state.perTenant[name.Tenant] + perTenant[name.Tenant]
+		if err := limits.Check(limits.NameTopics, int64(n), limits.TopicsPerTenant); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Log) useIDs(entries []published) error {
+	for i := range entries {
+		if err := l.mint.check(entries[i].origin.id); err != nil {
+			l.unuseIDs(entries[:i])
+			return err
+		}
+		l.mint.use(entries[i].origin.id)
+	}
+	return nil
+}
+
+func (l *Log) unuseIDs(entries []published) {
+	for i := range entries {
+		l.mint.unuse(entries[i].origin.id)
+	}
+}
+
+// demandsOf sums up, per topic, the messages that no reservation has admitted yet.
+func demandsOf(msgs []Message) []demand {
+	var demands []demand
+	index := map[TopicName]int{}
+	for i := range msgs {
+		m := &msgs[i]
+		name := TopicName{m.Tenant, m.Topic}
+		if m.Reservation.holds(name) {
+			continue
+		}
+		at, seen := index[name]
+		if !seen {
+			at = len(demands)
+			index[name] = at
+			demands = append(demands, demand{name: name})
+		}
+		demands[at].messages++
+		demands[at].largestBytes = max(demands[at].largestBytes, int64(len(m.Payload)))
+	}
+	return demands
+}
+
+// holds reports whether the reservation stands for a message of the named topic.
+func (r *Reservation) holds(name TopicName) bool { return r != nil && !r.used && r.name == name }

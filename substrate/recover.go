@@ -1,0 +1,154 @@
+package substrate
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/substrate/internal/journal"
+	"github.com/longshore/longshore/substrate/internal/store"
+)
+
+// recoverLog returns a log whose store holds all that its journal does, and whose journal begins anew.
+func recoverLog(o Options, st *store.Store) (*Log, error) {
+	r, err := load(st)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(o.Dir, "journal")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	j, err := journal.Open(journal.Options{
+		Dir: dir, SegmentBytes: o.SegmentBytes, Segments: limits.JournalSegments,
+	}, r.checkpoint.frame, r.replay)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.finish(j); err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	r.state.effects = newEffects()
+	return &Log{
+		store:          st,
+		journal:        j,
+		mint:           newMint(r.checkpoint.opening),
+		maxCommitBytes: j.MaxFrameBytes(),
+		state:          r.state,
+		admission:      newAdmission(),
+	}, nil
+}
+
+// recovery brings state and store to the end of the journal.
+type recovery struct {
+	store      *store.Store
+	state      *state
+	checkpoint checkpoint
+}
+
+// load reads the state as of the last checkpoint.
+func load(st *store.Store) (*recovery, error) {
+	r := &recovery{store: st, state: newState()}
+	r.state.effects.recovering = true
+	body, err := st.Checkpoint()
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		r.checkpoint.nextPosition = 1
+	case err != nil:
+		return nil, err
+	default:
+		if r.checkpoint, err = decodeCheckpoint(body); err != nil {
+			return nil, err
+		}
+	}
+	r.state.nextPosition = r.checkpoint.nextPosition
+	return r, st.Topics(r.loadTopic)
+}
+
+func (r *recovery) loadTopic(tenant, name string, body []byte, err error) error {
+	if err != nil {
+		return err
+	}
+	t, err := decodeTopic(TopicName{tenant, name}, body)
+	if err != nil {
+		return fmt.Errorf("topic %s of tenant %s: %w", name, tenant, err)
+	}
+	t.whole = t.ready == 0
+	r.state.insert(t)
+	prefix := t.key().Lanes("")
+	r.store.Scan(prefix, prefix, func(key, body []byte, scanErr error) bool {
+		if err = scanErr; err != nil {
+			return false
+		}
+		var f *flight
+		if f, err = decodeFlight(store.Position(key), body); err != nil {
+			return false
+		}
+		f.stored = true
+		t.addFlight(f)
+		return true
+	})
+	return err
+}
+
+// replay applies one frame. It is called in the order of the journal.
+func (r *recovery) replay(f journal.Frame) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("frame %d does not fit the state before it: %v", f.Number, p)
+		}
+	}()
+	decoded, err := decodeFrame(f.Kind, f.Body)
+	if err != nil {
+		return fmt.Errorf("frame %d: %w", f.Number, err)
+	}
+	decoded.apply(r.state, f.Number)
+	r.checkpoint.frame = f.Number
+	if r.state.effects.full() {
+		return r.flush()
+	}
+	return nil
+}
+
+// flush stores the effects so far. Between two frames the state is exactly that of the frames up to the checkpoint.
+func (r *recovery) flush() error {
+	r.checkpoint.nextPosition = r.state.nextPosition
+	b := r.state.effects.cut(r.checkpoint)
+	if err := r.store.Write(b.early, b.last, b.record); err != nil {
+		return err
+	}
+	for t := range b.until {
+		t.evict(b.until[t])
+	}
+	r.state.effects = newEffects()
+	r.state.effects.recovering = true
+	return nil
+}
+
+// finish voids the leases of the process before, stores everything, durably, and begins the journal anew.
+func (r *recovery) finish(j *journal.Journal) error {
+	now := time.Now().UnixNano()
+	for _, t := range r.state.topics {
+		for _, f := range t.flights {
+			if f.leased {
+				t.moveFlight(f, false, now)
+				r.state.effects.putFlight(t, f)
+			}
+		}
+	}
+	r.checkpoint.opening++
+	if r.checkpoint.opening >= 1<<(64-idCounterBits) {
+		return errors.New("the log was opened too often: its message ids are used up")
+	}
+	if err := r.flush(); err != nil {
+		return err
+	}
+	if err := r.store.Sync(); err != nil {
+		return err
+	}
+	clear(r.state.touched)
+	return j.Restart()
+}

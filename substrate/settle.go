@@ -1,0 +1,135 @@
+package substrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/longshore/longshore/limits"
+)
+
+// Settle ends deliveries and publishes outbox, in one commit: all of it, or nothing with an error. It returns when that is
+// durable. If one of the leases is not the newest of its message, the error is ErrLeaseLost. An outbox needs an Ack.
+//
+// Messages of the outbox that carry a Reservation were admitted before; the others are admitted as Publish would. Once
+// asked, the settlement goes on even if ctx ends.
+func (l *Log) Settle(ctx context.Context, settlements []Settlement, outbox []Message) error {
+	if len(settlements) == 0 && len(outbox) == 0 {
+		return nil
+	}
+	if err := validateSettlements(settlements, len(outbox) > 0); err != nil {
+		return err
+	}
+	var f settleFrame
+	var bytes int64
+	if len(outbox) > 0 {
+		var err error
+		if f.outbox.entries, bytes, err = l.encodeMessages(outbox); err != nil {
+			return err
+		}
+	}
+	for i := range settlements {
+		bytes += entryOverheadBytes + int64(len(settlements[i].Reason)+len(settlements[i].Receipt))
+	}
+	return l.submit(ctx, &request{bytes: bytes, plan: func(now time.Time) (frame, error) {
+		for i := range settlements {
+			item, err := l.planSettlement(&settlements[i], now)
+			if err != nil {
+				return nil, err
+			}
+			f.items = append(f.items, item)
+		}
+		if len(outbox) > 0 {
+			if err := l.planPublish(&f.outbox, outbox, now); err != nil {
+				return nil, err
+			}
+		}
+		return &f, nil
+	}})
+}
+
+func validateSettlements(settlements []Settlement, outbox bool) error {
+	if len(settlements) > limits.ClaimCeilingMsgs {
+		return fmt.Errorf("settle: %d settlements: want at most %d", len(settlements), limits.ClaimCeilingMsgs)
+	}
+	seen := make(map[Lease]struct{}, len(settlements))
+	acks := 0
+	for i := range settlements {
+		s := &settlements[i]
+		if s.Verdict < Ack || s.Verdict > Bury {
+			return fmt.Errorf("settle: verdict %d: want Ack, Retry, Release or Bury", s.Verdict)
+		}
+		if s.Verdict == Ack {
+			acks++
+		}
+		if err := limits.Check("reason bytes", int64(len(s.Reason)), limits.ReasonBytes); err != nil {
+			return err
+		}
+		if err := limits.Check("receipt bytes", int64(len(s.Receipt)), limits.ReceiptBytes); err != nil {
+			return err
+		}
+		if _, twice := seen[s.Lease]; twice {
+			return fmt.Errorf("settle: the lease on position %d stands twice", s.Lease.Position)
+		}
+		seen[s.Lease] = struct{}{}
+	}
+	if outbox && acks == 0 {
+		return errors.New("settle: an outbox is committed with an Ack, and there is none")
+	}
+	return nil
+}
+
+// planSettlement checks the lease and makes the settlement's times absolute.
+func (l *Log) planSettlement(s *Settlement, now time.Time) (settled, error) {
+	if _, err := l.holder(s.Lease); err != nil {
+		return settled{}, err
+	}
+	item := settled{
+		name:     laneName{TopicName{s.Lease.Tenant, s.Lease.Topic}, s.Lease.Lane},
+		position: s.Lease.Position, verdict: s.Verdict, reason: s.Reason,
+	}
+	switch s.Verdict {
+	case Retry, Release:
+		item.at = now.Add(max(s.Delay, 0)).UnixNano()
+	case Bury:
+		item.at, item.receipt = now.UnixNano(), s.Receipt
+	case Ack:
+	}
+	return item, nil
+}
+
+// holder returns the flight that the lease is the newest of, or ErrLeaseLost.
+func (l *Log) holder(lease Lease) (*flight, error) {
+	if lease.Lane != "" {
+		return nil, ErrLeaseLost
+	}
+	t := l.state.topics[TopicName{lease.Tenant, lease.Topic}]
+	if t == nil {
+		return nil, ErrLeaseLost
+	}
+	f := t.flights[lease.Position]
+	if f == nil || !f.leased || f.token != lease.Token {
+		return nil, ErrLeaseLost
+	}
+	return f, nil
+}
+
+// Extend moves the end of the holder's own lease to d from now and returns it, or ErrLeaseLost.
+func (l *Log) Extend(ctx context.Context, lease Lease, d time.Duration) (time.Time, error) {
+	if d <= 0 {
+		return time.Time{}, fmt.Errorf("extend: %s: want more than 0", d)
+	}
+	var until time.Time
+	err := l.submit(ctx, &request{bytes: entryOverheadBytes, plan: func(now time.Time) (frame, error) {
+		if _, err := l.holder(lease); err != nil {
+			return nil, err
+		}
+		until = now.Add(d)
+		return &extendFrame{
+			name:     laneName{TopicName{lease.Tenant, lease.Topic}, lease.Lane},
+			position: lease.Position, until: until.UnixNano(),
+		}, nil
+	}})
+	return until, err
+}

@@ -1,0 +1,215 @@
+package substrate
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/limits"
+)
+
+// Pause stops or resumes deliveries of a topic, durably. While it is paused, publishes and settlements go on. It makes the
+// topic if there is none.
+func (l *Log) Pause(ctx context.Context, tenant, topic string, paused bool) error {
+	return l.setTopic(ctx, tenant, topic, func(f *topicFrame) { f.paused = paused })
+}
+
+// SetPolicy stores the fields of p that are set; they win over the host config until UnsetPolicy. It makes the topic if
+// there is none, and holds from the next publish on.
+func (l *Log) SetPolicy(ctx context.Context, tenant, topic string, p Policy) error {
+	if err := p.validate(); err != nil {
+		return err
+	}
+	return l.setTopic(ctx, tenant, topic, func(f *topicFrame) { f.policy = f.policy.merged(p) })
+}
+
+// UnsetPolicy forgets what SetPolicy stored for the topic.
+func (l *Log) UnsetPolicy(ctx context.Context, tenant, topic string) error {
+	return l.setTopic(ctx, tenant, topic, func(f *topicFrame) { f.policy = Policy{} })
+}
+
+// setTopic commits a change of what an operator sets.
+func (l *Log) setTopic(ctx context.Context, tenant, topic string, change func(*topicFrame)) error {
+	if err := validName(tenant, topic); err != nil {
+		return err
+	}
+	name := TopicName{tenant, topic}
+	return l.submit(ctx, &request{bytes: entryOverheadBytes, plan: func(time.Time) (frame, error) {
+		f := &topicFrame{name: name}
+		if t := l.state.topics[name]; t != nil {
+			f.paused, f.policy = t.paused, t.stored
+		} else if err := limits.Check(limits.NameTopics, int64(l.state.perTenant[tenant])+1, limits.TopicsPerTenant); err != nil {
+			return nil, err
+		}
+		change(f)
+		return f, nil
+	}})
+}
+
+// SetDefaults replaces the policies of the host config. They are not stored.
+func (l *Log) SetDefaults(policies map[TopicName]Policy) error {
+	config := make(map[TopicName]Policy, len(policies))
+	for name, p := range policies {
+		if err := validName(name.Tenant, name.Topic); err != nil {
+			return err
+		}
+		if err := p.validate(); err != nil {
+			return err
+		}
+		config[name] = p
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.admission.config = config
+	return nil
+}
+
+// Policy returns the policy in force for a topic, which need not exist.
+func (l *Log) Policy(tenant, topic string) (PolicyView, error) {
+	if err := validName(tenant, topic); err != nil {
+		return PolicyView{}, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.admission.view(l.state, TopicName{tenant, topic}), nil
+}
+
+// Stats returns the counters of a topic, and whether it exists.
+func (l *Log) Stats(tenant, topic string) (Stats, bool) {
+	t := l.find(TopicName{tenant, topic})
+	if t == nil {
+		return Stats{}, false
+	}
+	return l.stats(t), true
+}
+
+// Topics returns the counters of all topics, by tenant and name.
+func (l *Log) Topics() []Stats {
+	l.mu.Lock()
+	topics := make([]*topic, 0, len(l.state.topics))
+	for _, t := range l.state.topics {
+		topics = append(topics, t)
+	}
+	l.mu.Unlock()
+	slices.SortFunc(topics, func(a, b *topic) int {
+		if c := strings.Compare(a.name.Tenant, b.name.Tenant); c != 0 {
+			return c
+		}
+		return strings.Compare(a.name.Topic, b.name.Topic)
+	})
+	stats := make([]Stats, len(topics))
+	for i, t := range topics {
+		stats[i] = l.stats(t)
+	}
+	return stats
+}
+
+func (l *Log) stats(t *topic) Stats {
+	fresh := l.oldestFresh(t)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := Stats{
+		Tenant: t.name.Tenant, Topic: t.name.Topic,
+		Ready: t.ready, Delayed: int64(len(t.flights)) - t.leased, Leased: t.leased,
+		DeadLetters: t.dead, Paused: t.paused, Oldest: fresh,
+		Published: t.published, Acked: t.acked, Buried: t.buried, Redriven: t.redriven, Discarded: t.discarded,
+	}
+	for _, f := range t.flights {
+		if at := f.origin.id.time(); s.Oldest.IsZero() || at.Before(s.Oldest) {
+			s.Oldest = at
+		}
+	}
+	return s
+}
+
+// oldestCached is the publish time of the first message from a cursor on.
+type oldestCached struct {
+	cursor uint64
+	at     time.Time
+}
+
+// oldestFresh returns the publish time of the first message that was never claimed, or zero. It reads one message at
+// most, once for each place of the cursor.
+func (l *Log) oldestFresh(t *topic) time.Time {
+	l.mu.Lock()
+	if t.ready == 0 {
+		l.mu.Unlock()
+		return time.Time{}
+	}
+	if len(t.window) > 0 {
+		defer l.mu.Unlock()
+		return t.window[0].origin.id.time()
+	}
+	cached, from, view := t.oldest, t.cursor, t.lookAhead(t.cursor)
+	l.mu.Unlock()
+	if cached.cursor == from && !cached.at.IsZero() {
+		return cached.at
+	}
+	entries, _ := l.read(t, view, from, 1)
+	if len(entries) == 0 {
+		return time.Time{}
+	}
+	at := entries[0].origin.id.time()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t.oldest = oldestCached{from, at}
+	return at
+}
+
+// Peek returns up to n messages of the topic's backlog with positions above after, by position, without leasing them.
+func (l *Log) Peek(ctx context.Context, tenant, topic string, after uint64, n int) ([]Peeked, error) {
+	if err := validName(tenant, topic); err != nil {
+		return nil, err
+	}
+	t := l.find(TopicName{tenant, topic})
+	if t == nil {
+		return nil, ErrNotFound
+	}
+	n = min(max(n, 0), limits.DeadLetterPage)
+	peeked := l.peekFlights(t, after)
+	l.mu.Lock()
+	from := max(after+1, t.cursor)
+	view := t.lookAhead(from)
+	l.mu.Unlock()
+	entries, _ := l.read(t, view, from, n)
+	for _, e := range entries {
+		peeked = append(peeked, Peeked{Position: e.position, State: "ready"})
+	}
+	peeked = peeked[:min(n, len(peeked))]
+	kept := peeked[:0]
+	for _, p := range peeked {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		var err error
+		if p.Message, err = l.message(t, p.Position); err != nil {
+			continue // done since, or it does not check
+		}
+		kept = append(kept, p)
+	}
+	return kept, nil
+}
+
+func (l *Log) peekFlights(t *topic, after uint64) []Peeked {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now().UnixNano()
+	var peeked []Peeked
+	for _, f := range t.flights {
+		if f.position <= after {
+			continue
+		}
+		p := Peeked{Position: f.position, State: "ready"}
+		if f.at > now {
+			p.State = "delayed"
+			if f.leased {
+				p.State = "leased"
+			}
+		}
+		peeked = append(peeked, p)
+	}
+	slices.SortFunc(peeked, func(a, b Peeked) int { return cmp.Compare(a.Position, b.Position) })
+	return peeked
+}

@@ -1,0 +1,152 @@
+package substrate
+
+import (
+	"time"
+
+	"github.com/longshore/longshore/limits"
+)
+
+// writeBehind carries cuts of the state into the store, one at a time. The committer owns it; its goroutine writes.
+type writeBehind struct {
+	log      *Log
+	batches  chan *batch
+	stored   chan error // one answer for each batch
+	busy     bool       // a batch is being stored
+	timer    *time.Timer
+	armed    bool   // the timer runs
+	due      bool   // the timer fired: what is owed has waited long enough
+	unsynced int64  // journal bytes since the store was last synced
+	sync     bool   // the batch being stored will be synced
+	frame    uint64 // and holds the frames up to this one
+	segment  int64  // sync when so many bytes are unsynced
+}
+
+func newWriteBehind(l *Log) writeBehind {
+	w := writeBehind{
+		log: l, batches: make(chan *batch), stored: make(chan error, 1), timer: time.NewTimer(time.Hour),
+		segment: l.maxCommitBytes,
+	}
+	w.timer.Stop()
+	go w.run()
+	return w
+}
+
+// run stores batches until close.
+func (w *writeBehind) run() {
+	defer close(w.stored)
+	for b := range w.batches {
+		w.stored <- w.log.storeBatch(b)
+	}
+}
+
+func (w *writeBehind) close() {
+	w.timer.Stop()
+	close(w.batches)
+	for range w.stored { // until run has ended
+	}
+}
+
+func (l *Log) storeBatch(b *batch) error {
+	if err := l.store.Write(b.early, b.last, b.record); err != nil {
+		return err
+	}
+	if b.sync {
+		if err := l.store.Sync(); err != nil {
+			return err
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for t, position := range b.until {
+		t.evict(position)
+	}
+	l.flushing = nil
+	return nil
+}
+
+// evict drops the tail up to position: the store has it.
+func (t *topic) evict(position uint64) {
+	n := 0
+	for n < len(t.tail) && t.tail[n].position <= position {
+		t.tail[n] = nil
+		n++
+	}
+	t.tail = t.tail[n:]
+	t.evictions++
+}
+
+// writeBehind starts a cut if one is due and none is under way. It is called between groups, where the state is exactly
+// that of the frames appended.
+func (c *committer) writeBehind() {
+	e := c.log.state.effects
+	w := &c.behind
+	switch {
+	case w.busy || c.log.Err() != nil:
+	case e.ops() == 0:
+		w.due = false
+	case w.due || e.bytes >= limits.WriteBehindBytes || e.full():
+		if err := c.cut(false); err != nil {
+			_ = c.fail(err) // told through Log.Err: no caller waits for this
+		}
+	case !w.armed:
+		w.timer.Reset(limits.WriteBehindDelay)
+		w.armed = true
+	}
+}
+
+// cut hands the effects to the write-behind. Only what is durable in the journal may reach the store.
+func (c *committer) cut(sync bool) error {
+	l, w := c.log, &c.behind
+	if l.journal.Synced() < c.lastDone {
+		if err := l.journal.Sync(); err != nil {
+			return err
+		}
+	}
+	l.mu.Lock()
+	b := l.state.effects.cut(checkpoint{frame: c.lastDone, nextPosition: l.state.nextPosition, opening: l.mint.opening})
+	l.state.effects = newEffects()
+	l.flushing = b
+	l.mu.Unlock()
+	b.sync = sync || w.unsynced >= w.segment
+	w.busy, w.due, w.armed, w.sync, w.frame = true, false, false, b.sync, b.frame
+	w.timer.Stop()
+	if b.sync {
+		w.unsynced = 0
+	}
+	w.batches <- b
+	return nil
+}
+
+// behindDone takes the answer of the write-behind: segments whose frames are safe in the store become free.
+func (c *committer) behindDone(err error) {
+	c.behind.busy = false
+	if err != nil {
+		_ = c.fail(err) // told through Log.Err: no caller waits for this
+		return
+	}
+	if c.behind.sync {
+		c.log.journal.Release(c.behind.frame)
+	}
+}
+
+// flush brings the store up to date and waits for it; with sync, durably, so that the whole journal is free.
+func (c *committer) flush(sync bool) error {
+	c.await()
+	if c.log.Err() == nil && (sync || c.log.state.effects.ops() > 0) {
+		if err := c.cut(sync); err != nil {
+			return c.fail(err)
+		}
+		c.await()
+	}
+	if c.log.Err() != nil {
+		return ErrClosed
+	}
+	return nil
+}
+
+// await waits for the batch that is being stored.
+func (c *committer) await() {
+	if c.behind.busy {
+		c.behindDone(<-c.behind.stored)
+	}
+}
