@@ -212,8 +212,13 @@ func (c *committer) append(frames []journal.Frame, durable bool) error {
 	if len(frames) == 0 {
 		return nil
 	}
+	start := time.Now()
 	if err := c.log.journal.Append(frames, durable); err != nil {
 		return c.fail(err)
+	}
+	if durable {
+		c.log.flushes.Add(1)
+		c.log.flushNanos.Add(int64(time.Since(start)))
 	}
 	c.lastDone = frames[len(frames)-1].Number
 	return nil

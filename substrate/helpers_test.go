@@ -3,11 +3,12 @@ package substrate
 import (
 	"context"
 	"fmt"
-	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/dgraph-io/badger/v4"
 	"github.com/stretchr/testify/require"
 
 	"github.com/longshore/longshore/limits"
@@ -93,12 +94,13 @@ func stats(t *testing.T, l *Log, topic string) Stats {
 	return s
 }
 
-// crash returns a copy of the log's folder as a kill of the process would leave it now.
-func crash(t *testing.T, dir string) string {
+// crash returns a copy of the log's folder as a kill of the process would leave it now. Badger's files are sparse.
+func crash(t testing.TB, dir string) string {
 	t.Helper()
-	to := t.TempDir()
-	require.NoError(t, os.CopyFS(filepath.Join(to, "log"), os.DirFS(dir)))
-	return filepath.Join(to, "log")
+	to := filepath.Join(t.TempDir(), "log")
+	out, err := exec.CommandContext(t.Context(), "cp", "-r", "--sparse=always", dir, to).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return to
 }
 
 // reopenCrashed opens a copy of the log's folder, made while the log is open.
@@ -111,4 +113,13 @@ func reopenCrashed(t *testing.T, dir string) *Log {
 func storeUpToDate(t *testing.T, l *Log) {
 	t.Helper()
 	require.NoError(t, l.submit(context.WithoutCancel(t.Context()), &request{}))
+}
+
+// overwrite puts rubbish under a key of the closed store in dir.
+func overwrite(t *testing.T, dir string, key []byte) {
+	t.Helper()
+	db, err := badger.Open(badger.DefaultOptions(filepath.Join(dir, "store")).WithLogger(nil))
+	require.NoError(t, err)
+	require.NoError(t, db.Update(func(txn *badger.Txn) error { return txn.Set(key, []byte("rubbish")) }))
+	require.NoError(t, db.Close())
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/longshore/longshore/limits"
@@ -45,7 +46,9 @@ type Log struct {
 	failed    chan struct{} // closed by fail
 	failure   error         // set before failed is closed
 
-	committer committer
+	committer  committer
+	flushes    atomic.Uint64
+	flushNanos atomic.Int64
 }
 
 // Open opens or makes the log in o.Dir: it loads the state from the store, applies the frames of the journal that are not
@@ -106,4 +109,9 @@ func (l *Log) Err() error {
 	default:
 		return nil
 	}
+}
+
+// JournalStats returns how often the journal was flushed since Open, and how long that took in all, writing included.
+func (l *Log) JournalStats() (flushes uint64, total time.Duration) {
+	return l.flushes.Load(), time.Duration(l.flushNanos.Load())
 }

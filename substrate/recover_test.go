@@ -1,0 +1,279 @@
+package substrate
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/longshore/longshore/limits"
+)
+
+func TestOpen(t *testing.T) {
+	t.Run("FindsWhatAnOrderlyCloseLeft", func(t *testing.T) {
+		dir := t.TempDir()
+		for i := range 6 { // more often than there are segments
+			l, err := Open(t.Context(), Options{Dir: dir, SegmentBytes: testSegment})
+			require.NoError(t, err)
+			publish(t, l, testTopic, fmt.Sprint(i))
+			require.Equal(t, int64(i+1), stats(t, l, testTopic).Ready)
+			require.NoError(t, l.Close())
+		}
+	})
+
+	t.Run("NeverUsesAPositionOrAnIDTwice", func(t *testing.T) {
+		dir := t.TempDir()
+		l := openLog(t, dir)
+		last := publish(t, l, testTopic, "a", "b")[1]
+		settle(t, l, claimOne(t, l, testTopic), Ack, "")
+		n := reopenCrashed(t, dir)
+		next := publish(t, n, testTopic, "c")[0]
+		require.Equal(t, last.Position+1, next.Position)
+		require.Less(t, last.ID[14:], next.ID[14:])
+	})
+
+	t.Run("RecoversCrashesWhileItRecovers", func(t *testing.T) {
+		dir := t.TempDir()
+		l := openLog(t, dir)
+		publish(t, l, testTopic, "a")
+		for range 10 {
+			dir = crash(t, dir)
+			l = openLog(t, dir)
+		}
+		require.Equal(t, []string{"a"}, payloads(claim(t, l, testTopic, 10)))
+	})
+
+	t.Run("SaysWhoHoldsTheFolder", func(t *testing.T) {
+		dir := t.TempDir()
+		openLog(t, dir)
+		_, err := Open(t.Context(), Options{Dir: dir, SegmentBytes: testSegment, LockWait: time.Millisecond})
+		require.ErrorIs(t, err, ErrLocked)
+		require.ErrorContains(t, err, fmt.Sprintf("pid %d", os.Getpid()))
+	})
+
+	t.Run("WaitsForAnotherProcessToLeave", func(t *testing.T) {
+		dir := t.TempDir()
+		l, err := Open(t.Context(), Options{Dir: dir, SegmentBytes: testSegment})
+		require.NoError(t, err)
+		closed := make(chan error, 1)
+		time.AfterFunc(50*time.Millisecond, func() { closed <- l.Close() })
+		openLog(t, dir)
+		require.NoError(t, <-closed)
+	})
+
+	t.Run("RefusesAStateOfANewerVersion", func(t *testing.T) {
+		_, err := decodeTopic(TopicName{"a", "b"}, []byte{recordVersion + 1, 0})
+		require.ErrorContains(t, err, "version 2")
+		_, err = decodeFrame(kindPublish, []byte{frameVersion + 1})
+		require.ErrorContains(t, err, "version 2")
+	})
+
+	t.Run("StopsForGoodWhenTheJournalFails", func(t *testing.T) {
+		l, err := Open(t.Context(), Options{Dir: t.TempDir(), SegmentBytes: testSegment})
+		require.NoError(t, err)
+		publish(t, l, testTopic, "a")
+		require.NoError(t, l.journal.Close())
+		_, err = l.Publish(t.Context(), l.newMessage(testTopic, "b"))
+		require.ErrorIs(t, err, ErrClosed)
+		<-l.Done()
+		require.Error(t, l.Err())
+		_, err = l.Claim(t.Context(), claimRequest(testTopic, 1))
+		require.ErrorIs(t, err, ErrClosed)
+		_ = l.Close()
+	})
+}
+
+func TestJournalIsRecycledWhileMoreThanItHoldsGoesThrough(t *testing.T) {
+	dir := t.TempDir()
+	l := openLog(t, dir)
+	payload := string(make([]byte, 50_000))
+	for range 3 * limits.JournalSegments * testSegment / len(payload) {
+		publish(t, l, testTopic, payload)
+		settle(t, l, claimOne(t, l, testTopic), Ack, "")
+	}
+	publish(t, l, testTopic, "last")
+	n := reopenCrashed(t, dir)
+	require.Equal(t, []string{"last"}, payloads(claim(t, n, testTopic, 10)))
+	out, err := exec.CommandContext(t.Context(), "du", "-sb", filepath.Join(dir, "journal")).Output()
+	require.NoError(t, err)
+	var bytes int64
+	_, err = fmt.Sscan(string(out), &bytes)
+	require.NoError(t, err)
+	require.LessOrEqual(t, bytes, int64(limits.JournalSegments*testSegment+64*limits.KiB))
+}
+
+// modelMessage is what the model knows about a message.
+type modelMessage struct {
+	state    string // "fresh", "waiting", "leased", "dead"
+	attempts int
+	reason   string
+	lease    Lease
+}
+
+// model is the topic as a user sees it. Its machine runs the same calls on it and on a log, through crashes.
+type model struct {
+	messages map[string]*modelMessage
+	stale    []Lease
+	acked    uint64
+}
+
+func (m *model) count(state string) (n int64) {
+	for _, msg := range m.messages {
+		if msg.state == state {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *model) pick(rt *rapid.T, state string) (string, *modelMessage) {
+	var ids []string
+	for id, msg := range m.messages {
+		if msg.state == state {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		rt.Skip("no message is " + state)
+	}
+	slices.Sort(ids)
+	id := rapid.SampledFrom(ids).Draw(rt, state)
+	return id, m.messages[id]
+}
+
+func TestLogAgreesWithAModelThroughCrashes(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		dir, err := os.MkdirTemp(t.TempDir(), "log")
+		require.NoError(rt, err)
+		l, err := Open(t.Context(), Options{Dir: dir, SegmentBytes: testSegment})
+		require.NoError(rt, err)
+		defer func() { require.NoError(rt, l.Close()) }()
+		m := &model{messages: map[string]*modelMessage{}}
+
+		settleOne := func(rt *rapid.T, v Verdict, apply func(msg *modelMessage, id string)) {
+			id, msg := m.pick(rt, "leased")
+			outbox := 0
+			if v == Ack {
+				outbox = rapid.IntRange(0, 2).Draw(rt, "outbox")
+			}
+			var msgs []Message
+			for range outbox {
+				msgs = append(msgs, l.newMessage(testTopic, "from "+id))
+			}
+			require.NoError(rt, l.Settle(t.Context(), []Settlement{{Lease: msg.lease, Verdict: v, Reason: "why"}}, msgs))
+			m.stale = append(m.stale, msg.lease)
+			apply(msg, id)
+			for _, out := range msgs {
+				m.messages[out.ID] = &modelMessage{state: "fresh"}
+			}
+		}
+		reopen := func(rt *rapid.T, to string) {
+			require.NoError(rt, l.Close())
+			l, err = Open(t.Context(), Options{Dir: to, SegmentBytes: testSegment})
+			require.NoError(rt, err)
+			dir = to
+			for _, msg := range m.messages {
+				if msg.state == "leased" {
+					m.stale = append(m.stale, msg.lease)
+					msg.state = "waiting"
+				}
+			}
+		}
+		rt.Repeat(map[string]func(*rapid.T){
+			"publish": func(rt *rapid.T) {
+				var msgs []Message
+				for i := range rapid.IntRange(1, 5).Draw(rt, "n") {
+					msgs = append(msgs, l.newMessage(testTopic, fmt.Sprint("payload ", i)))
+					m.messages[msgs[i].ID] = &modelMessage{state: "fresh"}
+				}
+				_, err := l.Publish(t.Context(), msgs...)
+				require.NoError(rt, err)
+			},
+			"claim": func(rt *rapid.T) {
+				r := claimRequest(testTopic, rapid.IntRange(1, 4).Draw(rt, "n"))
+				claimable := m.count("fresh") + m.count("waiting")
+				got, err := l.Claim(t.Context(), r)
+				require.NoError(rt, err)
+				for _, b := range got.Buried {
+					msg := m.messages[b.ID]
+					require.Equal(rt, "waiting", msg.state)
+					require.Equal(rt, r.MaxAttempts, msg.attempts)
+					msg.state = "dead"
+				}
+				require.Equal(rt, min(claimable-int64(len(got.Buried)), int64(r.MaxMessages)), int64(len(got.Deliveries)))
+				for _, d := range got.Deliveries {
+					msg := m.messages[d.Message.ID]
+					require.Contains(rt, []string{"fresh", "waiting"}, msg.state)
+					require.Equal(rt, msg.attempts+1, d.Attempt)
+					require.Equal(rt, msg.reason, d.PreviousReason)
+					msg.state, msg.attempts, msg.lease = "leased", d.Attempt, d.Lease
+				}
+			},
+			"ack": func(rt *rapid.T) {
+				settleOne(rt, Ack, func(_ *modelMessage, id string) { delete(m.messages, id); m.acked++ })
+			},
+			"retry": func(rt *rapid.T) {
+				settleOne(rt, Retry, func(msg *modelMessage, _ string) { msg.state, msg.reason = "waiting", "why" })
+			},
+			"release": func(rt *rapid.T) {
+				settleOne(rt, Release, func(msg *modelMessage, _ string) {
+					msg.state, msg.reason = "waiting", "why"
+					msg.attempts--
+				})
+			},
+			"bury": func(rt *rapid.T) {
+				settleOne(rt, Bury, func(msg *modelMessage, _ string) { msg.state = "dead" })
+			},
+			"redrive": func(rt *rapid.T) {
+				id, msg := m.pick(rt, "dead")
+				r, err := l.Redrive(t.Context(), testTenant, testTopic, Redrive{Filter: DeadLetterFilter{ID: id}})
+				require.NoError(rt, err)
+				require.Equal(rt, 1, r.Moved)
+				*msg = modelMessage{state: "waiting"}
+			},
+			"discard": func(rt *rapid.T) {
+				id, _ := m.pick(rt, "dead")
+				n, err := l.Discard(t.Context(), testTenant, testTopic, DeadLetterFilter{ID: id})
+				require.NoError(rt, err)
+				require.Equal(rt, 1, n)
+				delete(m.messages, id)
+			},
+			"stale": func(rt *rapid.T) {
+				if len(m.stale) == 0 {
+					rt.Skip("no stale lease")
+				}
+				lease := rapid.SampledFrom(m.stale).Draw(rt, "lease")
+				require.ErrorIs(rt, l.Settle(t.Context(), []Settlement{{Lease: lease, Verdict: Ack}}, nil), ErrLeaseLost)
+			},
+			"store": func(rt *rapid.T) { require.NoError(rt, l.submit(t.Context(), &request{})) },
+			"close": func(rt *rapid.T) { reopen(rt, dir) },
+			"crash": func(rt *rapid.T) {
+				reopen(rt, crash(t, dir))
+			},
+			"": func(rt *rapid.T) {
+				s, exists := l.Stats(testTenant, testTopic)
+				if !exists {
+					require.Empty(rt, m.messages)
+					return
+				}
+				require.Equal(rt, m.count("fresh"), s.Ready)
+				require.Equal(rt, m.count("waiting"), s.Delayed)
+				require.Equal(rt, m.count("leased"), s.Leased)
+				require.Equal(rt, m.count("dead"), s.DeadLetters)
+				require.Equal(rt, m.acked, s.Acked)
+				require.Equal(rt, s.Backlog() == 0, s.Oldest.IsZero())
+			},
+		})
+		peeked, err := l.Peek(t.Context(), testTenant, testTopic, 0, limits.DeadLetterPage)
+		if len(m.messages) > 0 {
+			require.NoError(rt, err)
+			require.Len(rt, peeked, int(m.count("fresh")+m.count("waiting")+m.count("leased")))
+		}
+	})
+}
