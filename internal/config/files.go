@@ -1,0 +1,89 @@
+package config
+
+import "github.com/invopop/jsonschema"
+
+// hostFile is longshore.yaml as it is written. Its types, names and texts make the JSON Schema.
+type hostFile struct {
+	Data     textPath     `json:"data,omitempty" jsonschema_description:"The data folder. A relative path is relative to this file."`
+	Keys     textPath     `json:"keys,omitempty" jsonschema_description:"The folder of the signing keys. Default: keys in the data folder."`
+	Listen   listenFile   `json:"listen,omitempty" jsonschema_description:"Where the host is reached."`
+	Log      logFile      `json:"log,omitempty" jsonschema_description:"How the host logs."`
+	Grace    *duration    `json:"grace,omitempty" jsonschema_description:"What running deliveries get to finish when the host stops."`
+	Defaults deliveryFile `json:"defaults,omitempty" jsonschema_description:"What a consumer gets that its manifest doesn't say."`
+	Ceilings deliveryFile `json:"ceilings,omitempty" jsonschema_description:"The most that a manifest may ask for."`
+	Topics   []*topicFile `json:"topics,omitempty" jsonschema:"maxItems=10000,title=a list of topics" jsonschema_description:"Policy by topic. A topic need not be listed."`
+}
+
+type listenFile struct {
+	HTTP  string   `json:"http,omitempty" jsonschema:"title=host:port such as 127.0.0.1:7878,pattern=^.*:[0-9]+$" jsonschema_description:"Address of the data listener."`
+	Admin textPath `json:"admin,omitempty" jsonschema_description:"Path of the admin Unix socket. Default: admin.sock in the data folder."`
+}
+
+type logFile struct {
+	Level  string `json:"level,omitempty" jsonschema:"enum=debug,enum=info,enum=warn,enum=error" jsonschema_description:"The least severity that is logged."`
+	Format string `json:"format,omitempty" jsonschema:"enum=json,enum=console" jsonschema_description:"json for machines, console for people."`
+}
+
+type topicFile struct {
+	Tenant          *tenantName `json:"tenant,omitempty" jsonschema_description:"Whose topic it is. Default: default."`
+	Topic           topicName   `json:"topic" jsonschema_description:"The topic's name."`
+	Anonymous       bool        `json:"anonymous,omitempty" jsonschema:"title=true or false" jsonschema_description:"Let HTTP producers without a token publish to it, as its tenant."`
+	MaxDepth        *int64      `json:"max_depth,omitempty" jsonschema_description:"Messages that may wait in it; a publish beyond is refused."`
+	MaxRatePerSec   *int64      `json:"max_rate_per_sec,omitempty" jsonschema_description:"Messages a second that it takes; a publish beyond is refused."`
+	MaxMessageBytes *size       `json:"max_message_bytes,omitempty" jsonschema_description:"The largest payload that it takes."`
+}
+
+// manifestFile is consumers.yaml as it is written. Its types, names and texts make the JSON Schema.
+type manifestFile struct {
+	Consumers []*consumerFile `json:"consumers" jsonschema:"maxItems=1000,title=a list of consumers" jsonschema_description:"The consumers, each run on the messages of one topic."`
+}
+
+type consumerFile struct {
+	Name   consumerName `json:"name" jsonschema_description:"What logs, metrics and commands call it. Unique in the manifest."`
+	Tenant *tenantName  `json:"tenant,omitempty" jsonschema_description:"Whose consumer it is. Default: default."`
+	Topic  topicName    `json:"topic" jsonschema_description:"The topic whose messages it handles. One consumer a topic."`
+	Module modulePath   `json:"module" jsonschema_description:"The WebAssembly module: a path relative to the manifest and inside its folder."`
+	SHA256 digest       `json:"sha256,omitempty" jsonschema_description:"What the module must hash to."`
+	Build  []word       `json:"build,omitempty" jsonschema:"minItems=1,maxItems=256,title=a list of words such as [go\\, build]" jsonschema_description:"The command that makes the module, word by word, run in the manifest's folder without a shell. The host itself never runs it."`
+
+	deliveryFile
+
+	Context      string         `json:"context,omitempty" jsonschema:"enum=required,enum=optional" jsonschema_description:"Whether a message must carry a signed context. One that is forged or doesn't match is never handled."`
+	Publish      []grant        `json:"publish,omitempty" jsonschema:"maxItems=256,uniqueItems=true,title=a list of topics" jsonschema_description:"The topics that it may publish to: a name, all below a prefix as in orders/*, or * for all. Default: none."`
+	Clients      []clientName   `json:"clients,omitempty" jsonschema:"maxItems=64,uniqueItems=true,title=a list of names" jsonschema_description:"Names besides default that the guest may give when it opens a messaging client."`
+	NonRetryable []guestFailure `json:"non_retryable,omitempty" jsonschema:"maxItems=4,uniqueItems=true,title=a list of guest errors" jsonschema_description:"Guest errors that are dead-lettered at once."`
+}
+
+// deliveryFile is what the manifest says for a consumer, and the host config for defaults and ceilings.
+type deliveryFile struct {
+	Limits      limitsFile `json:"limits,omitempty" jsonschema_description:"Bounds of one call of the guest."`
+	Concurrency *int64     `json:"concurrency,omitempty" jsonschema_description:"Calls at once, each holding one message in flight."`
+	MaxAttempts *int64     `json:"max_attempts,omitempty" jsonschema_description:"Runs of one message before it is dead-lettered."`
+	Lease       *duration  `json:"lease,omitempty" jsonschema_description:"How long a message is held without a sign of life. Longer than the call time."`
+	Retry       retryFile  `json:"retry,omitempty" jsonschema_description:"The delay before a message is tried again: base, doubled for each attempt, at most cap."`
+}
+
+type limitsFile struct {
+	Fuel           *int64    `json:"fuel,omitempty" jsonschema_description:"Instructions."`
+	CallTime       *duration `json:"call_time,omitempty" jsonschema_description:"Wall time."`
+	Memory         *size     `json:"memory,omitempty" jsonschema_description:"Linear memory, in pages of 64KiB."`
+	TableElements  *int64    `json:"table_elements,omitempty" jsonschema_description:"Elements of all tables together."`
+	CallDepth      *int64    `json:"call_depth,omitempty" jsonschema_description:"Nested calls of functions."`
+	OutboxMessages *int64    `json:"outbox_messages,omitempty" jsonschema_description:"Messages published."`
+	OutboxBytes    *size     `json:"outbox_bytes,omitempty" jsonschema_description:"Bytes published: payloads, topics and metadata."`
+	HostCalls      *int64    `json:"host_calls,omitempty" jsonschema_description:"Calls of host functions."`
+	LogBytes       *size     `json:"log_bytes,omitempty" jsonschema_description:"Bytes written to stdout and stderr."`
+	ResultBytes    *size     `json:"result_bytes,omitempty" jsonschema_description:"Bytes of the handler's result."`
+}
+
+type retryFile struct {
+	Base *duration `json:"base,omitempty" jsonschema_description:"The delay after the first attempt."`
+	Cap  *duration `json:"cap,omitempty" jsonschema_description:"The longest delay."`
+}
+
+// JSONSchemaExtend puts the hard bounds of whole numbers into the schema. The ceilings depend on the host config, so they
+// are not in it.
+func (limitsFile) JSONSchemaExtend(s *jsonschema.Schema) { extendBounds(s, "limits") }
+
+// JSONSchemaExtend does the same for the numbers beside the limits, here and where deliveryFile is embedded.
+func (deliveryFile) JSONSchemaExtend(s *jsonschema.Schema) { extendBounds(s, "") }

@@ -1,0 +1,152 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+)
+
+// Plan is a resolved manifest: every consumer's values are set, checked, and within the host's ceilings. It is not
+// changed after it was loaded; share it freely.
+type Plan struct {
+	File      string // of the manifest, as the caller named it
+	Consumers []Consumer
+}
+
+// Consumer is one resolved entry of the manifest.
+type Consumer struct {
+	Name   string // unique in the plan
+	Tenant string
+	Topic  string // (Tenant, Topic) is unique in the plan
+	Module Module
+	Build  []string // the command that makes the module, word by word, to run in Module.Dir; nil if none
+
+	Delivery // limits, concurrency, attempts, lease, retries
+
+	ContextRequired bool     // a message without a signed context is dead-lettered
+	Publish         []string // grants: topics, prefixes ending in "/*", or "*"
+	Clients         []string // client names that the guest may connect besides "default"
+	NonRetryable    []string // guest error cases that are not retried
+
+	module Fault // the place of the entry's module, for faults found later
+}
+
+// LoadManifest reads the manifest at path and resolves it under the host's defaults and ceilings. A module need not be
+// built yet, but one that is there must be a file inside the manifest's folder. The error is Faults if what the manifest
+// says is wrong, else that of reading it.
+func LoadManifest(path string, h *Host) (*Plan, error) {
+	data, err := readFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the manifest: %w", err)
+	}
+	schema, err := compile(ManifestSchema())
+	if err != nil {
+		return nil, err
+	}
+	return schema.parseManifest(path, data, h, (*Consumer).checkModule)
+}
+
+// ParseManifest is LoadManifest for a file already read. It doesn't look at the modules.
+func ParseManifest(file string, data []byte, h *Host) (*Plan, error) {
+	schema, err := compile(ManifestSchema())
+	if err != nil {
+		return nil, err
+	}
+	return schema.parseManifest(file, data, h, func(*Consumer) (problem, fix string) { return "", "" })
+}
+
+func (s *schema) parseManifest(file string, data []byte, h *Host, look func(*Consumer) (problem, fix string)) (*Plan, error) {
+	d := parseDocument(file, data)
+	if d.root == nil && d.sound("") {
+		d.addAt(place{}, "", "the file is empty", "want consumers:")
+	}
+	var f manifestFile
+	if err := s.check(d, &f); err != nil {
+		return nil, err
+	}
+	folder, err := filepath.Abs(filepath.Dir(file))
+	if err != nil {
+		return nil, fmt.Errorf("find the manifest's folder: %w", err)
+	}
+	p := &planner{sources: &sources{documents: []*document{d}}, host: h, folder: folder, look: look}
+	plan := &Plan{File: file, Consumers: p.resolve(f.Consumers)}
+	if err := p.err(); err != nil {
+		return nil, err
+	}
+	return plan, nil
+}
+
+// planner resolves the entries of one manifest.
+type planner struct {
+	*sources
+	host   *Host
+	folder string
+	look   func(*Consumer) (problem, fix string) // at what the module's path leads to
+}
+
+func (p *planner) resolve(files []*consumerFile) []Consumer {
+	consumers := make([]Consumer, 0, len(files))
+	names, topics := map[string]int{}, map[[2]string]int{}
+	for i, f := range files {
+		if f == nil {
+			continue
+		}
+		path := fmt.Sprintf("consumers[%d]", i)
+		c := p.consumer(path, f)
+		consumers = append(consumers, c)
+		if first, twice := names[c.Name]; twice && p.sound(path+".name") {
+			p.add(path+".name", fmt.Sprintf("%s is also the name of consumers[%d]", quoted(c.Name), first), "want a name of its own")
+		} else if !twice {
+			names[c.Name] = i
+		}
+		lane := [2]string{c.Tenant, c.Topic}
+		if !p.sound(path+".topic") || !p.sound(path+".tenant") {
+			continue
+		}
+		if first, twice := topics[lane]; twice {
+			p.add(path+".topic", fmt.Sprintf("consumers[%d] already takes the messages of %s", first, quoted(c.Topic)), "want one consumer a topic")
+		} else {
+			topics[lane] = i
+		}
+	}
+	return consumers
+}
+
+// consumer resolves one entry and reports what is wrong with it by itself.
+func (p *planner) consumer(path string, f *consumerFile) Consumer {
+	c := Consumer{
+		Name:            string(f.Name),
+		Tenant:          tenantOf(f.Tenant),
+		Topic:           string(f.Topic),
+		Module:          Module{Dir: p.folder, Path: string(f.Module), SHA256: string(f.SHA256)},
+		Build:           texts(f.Build),
+		Delivery:        resolve(p.sources, path, &f.deliveryFile, p.host.Defaults, p.host.Ceilings.most),
+		ContextRequired: f.Context != "optional",
+		Publish:         texts(f.Publish),
+		Clients:         texts(f.Clients),
+		NonRetryable:    texts(f.NonRetryable),
+	}
+	checkPairs(p.sources, path, c.Delivery)
+	module := path + ".module"
+	if !p.sound(module) {
+		return c
+	}
+	at := p.documents[0].values[module]
+	c.module = Fault{File: p.documents[0].file, Line: at.line, Col: at.col, Path: module}
+	problem, fix := c.Module.checkPath()
+	if problem == "" {
+		problem, fix = p.look(&c)
+	}
+	if problem != "" {
+		p.add(module, problem, fix)
+	}
+	return c
+}
+
+// texts returns plain strings; nil for none.
+func texts[T ~string](given []T) []string {
+	var out []string
+	for _, text := range given {
+		out = append(out, string(text))
+	}
+	return out
+}

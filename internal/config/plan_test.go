@@ -1,0 +1,92 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/longshore/longshore/limits"
+)
+
+func TestManifest(t *testing.T) {
+	t.Run("EveryKeyIsTaken", func(t *testing.T) {
+		plan, err := ParseManifest("/etc/ls/m.yaml", []byte(`
+consumers:
+  - name: a-1
+    tenant: acme
+    topic: orders/in
+    module: build/./a.wasm
+    sha256: 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff
+    build: [make, "-C", guests, 'a b']
+    limits: {fuel: 1, call_time: 2ms, memory: 128KiB, table_elements: 4, call_depth: 5, outbox_messages: 6,
+      outbox_bytes: 7, host_calls: 8, log_bytes: 9KiB, result_bytes: 10B}
+    concurrency: 11
+    max_attempts: 12
+    lease: 13s
+    retry: {base: 14ms, cap: 15s}
+    context: optional
+    publish: [orders/in, orders/out/*, "*"]
+    clients: [audit]
+    non_retryable: [permission-denied, other]
+`), DefaultHost())
+		require.NoError(t, err)
+		require.Equal(t, "/etc/ls/m.yaml", plan.File)
+		require.Len(t, plan.Consumers, 1)
+		c := plan.Consumers[0]
+		c.module = Fault{}
+		require.Equal(t, Consumer{
+			Name: "a-1", Tenant: "acme", Topic: "orders/in",
+			Module: Module{Dir: "/etc/ls", Path: "build/./a.wasm", SHA256: "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"},
+			Build:  []string{"make", "-C", "guests", "a b"},
+			Delivery: Delivery{
+				Guest: limits.Guest{
+					Fuel: 1, CallDuration: 2 * time.Millisecond, MemoryBytes: 128 * limits.KiB, TableElements: 4, CallDepth: 5,
+					OutboxMessages: 6, OutboxBytes: 7, HostCalls: 8, LogBytes: 9 * limits.KiB, ResultBytes: 10,
+				},
+				Concurrency: 11, MaxAttempts: 12, Lease: 13 * time.Second,
+				Retry: Retry{Base: 14 * time.Millisecond, Cap: 15 * time.Second},
+			},
+			Publish: []string{"orders/in", "orders/out/*", "*"}, Clients: []string{"audit"},
+			NonRetryable: []string{"permission-denied", "other"},
+		}, c)
+		require.Equal(t, "/etc/ls/build/a.wasm", c.Module.File())
+	})
+	t.Run("DefaultsAreStrict", func(t *testing.T) {
+		plan, err := ParseManifest("m.yaml", []byte(plain), DefaultHost())
+		require.NoError(t, err)
+		c := plan.Consumers[0]
+		require.Equal(t, "default", c.Tenant)
+		require.True(t, c.ContextRequired)
+		require.Empty(t, c.Publish)
+		require.Equal(t, DefaultDelivery(), c.Delivery)
+		require.True(t, filepath.IsAbs(c.Module.Dir))
+	})
+	t.Run("PublishingToItsOwnTopicIsAllowed", func(t *testing.T) {
+		_, err := ParseManifest("m.yaml", []byte(plain+"    publish: [a]\n"), DefaultHost())
+		require.NoError(t, err)
+	})
+	t.Run("NoConsumersAreAllowed", func(t *testing.T) {
+		plan, err := ParseManifest("m.yaml", []byte("consumers: []"), DefaultHost())
+		require.NoError(t, err)
+		require.Empty(t, plan.Consumers)
+	})
+	t.Run("OneTopicOfTwoTenantsIsTwoTopics", func(t *testing.T) {
+		_, err := ParseManifest("m.yaml", []byte(plain+"  - {name: b, tenant: acme, topic: a, module: a.wasm}\n"), DefaultHost())
+		require.NoError(t, err)
+	})
+	t.Run("NameIsUniqueOverTenants", func(t *testing.T) {
+		_, err := ParseManifest("m.yaml", []byte(plain+"  - {name: a, tenant: acme, topic: a, module: a.wasm}\n"), DefaultHost())
+		require.EqualError(t, err, `m.yaml:5:12: consumers[1].name: "a" is also the name of consumers[0] (want a name of its own)`)
+	})
+	t.Run("FaultyValueMakesUpNoOtherFault", func(t *testing.T) {
+		_, err := ParseManifest("m.yaml", []byte(plain+"    lease: 40\n    limits: {call_time: 35s}\n"), DefaultHost())
+		require.EqualError(t, err, `m.yaml:5:12: consumers[0].lease: 40 is of the wrong type (want a duration such as 5s, 1m30s or 250ms)`)
+	})
+	t.Run("MissingFileIsNoFaultOfItsText", func(t *testing.T) {
+		_, err := LoadManifest(filepath.Join(t.TempDir(), "none.yaml"), DefaultHost())
+		require.ErrorIs(t, err, os.ErrNotExist)
+	})
+}
