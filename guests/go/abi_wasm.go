@@ -1,0 +1,54 @@
+//go:build wasip1
+
+package longshore
+
+// Imports. A string is passed as its address and length; a pointer keeps what it points to alive during the call.
+
+//go:wasmimport wasi:messaging/types@0.2.0-draft [static]client.connect
+func abiClientConnect(name string, ret *area)
+
+//go:wasmimport wasi:messaging/types@0.2.0-draft [resource-drop]client
+func abiClientDrop(client uint32)
+
+//go:wasmimport wasi:messaging/types@0.2.0-draft [constructor]message
+func abiMessageNew(data *byte, length uint32) uint32
+
+//go:wasmimport wasi:messaging/types@0.2.0-draft [resource-drop]message
+func abiMessageDrop(message uint32)
+
+//go:wasmimport wasi:messaging/types@0.2.0-draft [method]message.topic
+func abiMessageTopic(message uint32, ret *area)
+
+//go:wasmimport wasi:messaging/types@0.2.0-draft [method]message.content-type
+func abiMessageContentType(message uint32, ret *area)
+
+//go:wasmimport wasi:messaging/types@0.2.0-draft [method]message.set-content-type
+func abiMessageSetContentType(message uint32, contentType string)
+
+//go:wasmimport wasi:messaging/types@0.2.0-draft [method]message.data
+func abiMessageData(message uint32, ret *area)
+
+//go:wasmimport wasi:messaging/types@0.2.0-draft [method]message.metadata
+func abiMessageMetadata(message uint32, ret *area)
+
+//go:wasmimport wasi:messaging/types@0.2.0-draft [method]message.set-metadata
+func abiMessageSetMetadata(message uint32, pairs *uint64, length uint32)
+
+//go:wasmimport wasi:messaging/producer@0.2.0-draft send
+func abiSend(client uint32, topic string, message uint32, ret *area)
+
+//go:wasmimport longshore:messaging/publisher@0.1.0 publish-batch
+func abiPublishBatch(client uint32, batch *uint64, length uint32, ret *area)
+
+// Exports.
+
+//go:wasmexport wasi:messaging/incoming-handler@0.2.0-draft#handle
+func abiHandle(message uint32) uint32 { return guest.handle(message) }
+
+//go:wasmexport cabi_post_wasi:messaging/incoming-handler@0.2.0-draft#handle
+func abiPostHandle(uint32) { guest.postReturn() }
+
+//go:wasmexport cabi_realloc
+func abiRealloc(old, oldSize, align, size uint32) uint32 {
+	return guest.heap.realloc(old, oldSize, align, size)
+}

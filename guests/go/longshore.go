@@ -1,0 +1,125 @@
+// Package longshore is for writing message consumers in Go that run on a Longshore host. A consumer is a WebAssembly
+// module; stock Go builds it:
+//
+//	package main
+//
+//	import (
+//		"bytes"
+//
+//		longshore "github.com/longshore/longshore/guests/go"
+//	)
+//
+//	func init() { longshore.Handle(shout) }
+//
+//	func shout(m *longshore.Message) error {
+//		return longshore.Send("shouts", &longshore.Message{Data: bytes.ToUpper(m.Data)})
+//	}
+//
+//	func main() {}
+//
+// and
+//
+//	GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -trimpath -buildvcs=false -ldflags='-s -w -buildid=' -o shout.wasm .
+//
+// # What a handler may rely on
+//
+// The host calls the handler once for each delivery, one at a time, each in an instance of the module that has just been
+// initialised: what a handler leaves in variables is gone at the next message. What init functions prepared is there.
+//
+// Publishing from inside a handler appends to the delivery's outbox. The host commits the outbox together with the
+// acknowledgement if the handler returns nil, and drops it if the handler returns an error, panics, or is stopped by one of
+// its limits. So a handler that fails has published nothing, and one that succeeds has published exactly once.
+//
+// A panic isn't recovered: Go prints it with its stack trace to standard error, which goes to the tenant's log, and aborts.
+// The host gives the attempt the reason "guest-trap: unreachable" and retries the message like after an error. So it does
+// after os.Exit and log.Fatal, with the reason "exit" and the code.
+//
+// Send and PublishBatch are to be called by the handler itself, not by goroutines that it starts: the host is calling into
+// the module while they run. Goroutines that still run when the handler returns stop there.
+//
+// # How it is built
+//
+// The module imports and exports the names of wasi:messaging@0.2.0-draft and longshore:messaging@0.1.0, lowered by the
+// canonical ABI. Outside WebAssembly the package compiles, for editors and for tests of code around a handler, but Send and
+// PublishBatch return an error, because no message is being handled.
+//
+//	longshore.go  Handle and Message
+//	publish.go    Send and PublishBatch
+//	errors.go     what can go wrong, and how a handler says so
+//	layout.go     where the fields of the ABI's types lie, drawn
+//	lower.go      Go values to bytes for the host
+//	lift.go       bytes from the host to Go values
+//	memory.go     the memory that the host asks for
+//	abi_*.go      imports and exports
+package longshore
+
+// Message is a message that was delivered or is to be published.
+type Message struct {
+	// Topic is where a delivered message came from. Publishing ignores it: a message goes where Send or Outgoing say.
+	Topic string
+	// ContentType is a media type, or empty.
+	ContentType string
+	// Data is the payload. The handler owns a delivered message's; publishing only reads it.
+	Data []byte
+	// Metadata belongs to the applications: the host neither reads nor writes it, except for W3C trace context.
+	Metadata []Pair
+}
+
+// Pair is one entry of a message's metadata.
+type Pair struct{ Key, Value string }
+
+// Handle sets the function that is called with each message. Call it once, from an init function: main isn't run. It
+// panics if h is nil or if there is a handler already.
+//
+// If h returns nil, the message is done and what was published meanwhile is committed with that. If it returns an error,
+// the message is delivered again after a while or, after the last attempt, dead-lettered. An *Error (or an error that wraps
+// one) tells its case to the host; a *PublishError is told as the case nearest to its own; any other error is CaseOther. The
+// text of an error goes to the tenant's log only.
+func Handle(h func(m *Message) error) {
+	switch {
+	case h == nil:
+		panic("longshore: Handle: the handler is nil")
+	case guest.handler != nil:
+		panic("longshore: Handle was called twice: a module has one handler")
+	}
+	guest.handler = h
+}
+
+// guest is the state of this instance of the module. WebAssembly runs it on one thread, and calls into the module never
+// overlap, except that the host calls cabi_realloc, which touches heap only, during an import.
+var guest instance
+
+// instance is what the module remembers between calls from the host.
+type instance struct {
+	handler func(m *Message) error
+	heap    heap   // memory that the host was given and that isn't adopted yet
+	result  *arena // the handler's result, until the host has read it
+
+	handling bool // a handler is running
+	client   uint32
+	isOpen   bool // client is a handle
+}
+
+// handle runs the handler on the message with this handle and returns the address of its result. The handle, the client
+// and everything else that the host gave for this delivery end here.
+func (g *instance) handle(message uint32) uint32 {
+	if g.handler == nil {
+		panic("longshore: no handler: call longshore.Handle from an init function")
+	}
+	g.handling = true
+	err := g.handler(g.liftMessage(message))
+	g.handling = false
+	abiMessageDrop(message)
+	if g.isOpen {
+		abiClientDrop(g.client)
+		g.isOpen = false
+	}
+	g.result = lowerResult(err)
+	return g.result.base
+}
+
+// postReturn frees what the last call left: the host has read its result.
+func (g *instance) postReturn() {
+	g.result = nil
+	g.heap.free()
+}
