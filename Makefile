@@ -1,0 +1,59 @@
+# make help prints the targets.
+
+BIN      := .build/bin
+GOLANGCI := $(BIN)/golangci-lint
+# Pinned: a linter that changes by itself breaks builds by itself.
+GOLANGCI_VERSION := v2.15.0
+FUZZTIME ?= 30s
+
+.PHONY: help build test race fuzz lint fmt guests bench bench-log demo check clean
+
+help: ## print the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build the longshore binary
+	CGO_ENABLED=0 go build -trimpath -o longshore ./cmd/host
+
+test: ## run the tests
+	go test ./...
+
+race: ## run the tests under the race detector
+	go test -race -short -timeout 20m ./...
+
+fuzz: ## fuzz each parser of untrusted bytes for FUZZTIME
+	@set -e; for pkg in $$(go list ./...); do \
+	  for f in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "== $$pkg $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x $$pkg; \
+	  done; \
+	done
+
+$(GOLANGCI):
+	GOBIN=$(abspath $(BIN)) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+
+lint: $(GOLANGCI) ## vet and lint every module
+	go vet ./...
+	$(GOLANGCI) run ./...
+	cd guests/go && GOOS=wasip1 GOARCH=wasm go vet ./...
+	cd examples/orders/guests && GOOS=wasip1 GOARCH=wasm go vet ./...
+	cd bench && go vet ./...
+
+fmt: $(GOLANGCI) ## format the sources
+	$(GOLANGCI) fmt ./...
+
+guests: ## build the guests from source and run their tests
+	cd guests/go && go test ./...
+	go test ./guests/... ./examples/...
+
+bench: bench-log ## run all benchmarks that print figures
+
+bench-log: ## benchmark the log against its own limits
+	cd bench && go run ./log $(if $(BENCH_SHORT),-rounds 200 -backlog 100000)
+
+demo: ## see the whole job done
+	go run ./cmd/host demo
+
+check: lint test race guests ## what CI runs
+	git diff --exit-code
+
+clean: ## remove what was built
+	rm -rf .build longshore
