@@ -102,7 +102,8 @@ const (
 	WriteBehindReceiptBytes = 2 * MiB // of dead letters waiting for the store
 	WindowMessages          = 512     // messages of a lane kept ready in memory
 	WindowBytes             = 1 * MiB
-	MintedIDs               = 1 << 20 // ids minted after one that is still to be published
+	MintedIDs               = 1 << 20     // ids minted after one that is still to be published
+	AbandonWait             = time.Second // for the database of a log that has failed
 	LockWait                = 5 * time.Second
 	DeadLetterPage          = 1_000
 	InlinePayloadBytes      = 64 * KiB

@@ -238,10 +238,12 @@ func (c *committer) close() error {
 	for len(c.log.requests) > 0 {
 		c.commitAll(<-c.log.requests)
 	}
-	var err error
 	if c.log.Err() == nil {
-		err = c.flush(true)
+		if err := c.flush(true); err == nil {
+			c.behind.close()
+			return errors.Join(c.log.journal.Close(), c.log.store.Close())
+		}
 	}
-	c.behind.close()
-	return errors.Join(err, c.log.journal.Close(), c.log.store.Close())
+	c.behind.abandon()
+	return errors.Join(c.log.Err(), c.log.journal.Close(), c.log.store.Abandon())
 }

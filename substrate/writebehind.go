@@ -46,6 +46,20 @@ func (w *writeBehind) close() {
 	}
 }
 
+// abandon ends the write-behind of a log that has failed. A database whose disk refuses may never answer: then its
+// goroutine is left behind, and only the end of the process ends it.
+func (w *writeBehind) abandon() {
+	w.timer.Stop()
+	close(w.batches)
+	if !w.busy {
+		return
+	}
+	select {
+	case <-w.stored:
+	case <-time.After(limits.AbandonWait):
+	}
+}
+
 func (l *Log) storeBatch(b *batch) error {
 	if err := l.store.Write(b.early, b.last, b.record); err != nil {
 		return err

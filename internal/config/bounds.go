@@ -13,7 +13,7 @@ import (
 func DefaultDelivery() Delivery {
 	return Delivery{
 		Guest:       limits.DefaultGuest(),
-		Concurrency: 4,
+		Concurrency: limits.ClaimMessages,
 		MaxAttempts: limits.MaxAttempts,
 		Lease:       limits.LeaseDuration,
 		Retry:       Retry{Base: limits.RetryBaseDuration, Cap: limits.RetryCapDuration},

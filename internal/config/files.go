@@ -57,7 +57,7 @@ type consumerFile struct {
 // deliveryFile is what the manifest says for a consumer, and the host config for defaults and ceilings.
 type deliveryFile struct {
 	Limits      limitsFile `json:"limits,omitempty" jsonschema_description:"Bounds of one call of the guest."`
-	Concurrency *int64     `json:"concurrency,omitempty" jsonschema_description:"Calls at once, each holding one message in flight."`
+	Concurrency *int64     `json:"concurrency,omitempty" jsonschema_description:"Messages in flight: claimed and not yet settled."`
 	MaxAttempts *int64     `json:"max_attempts,omitempty" jsonschema_description:"Runs of one message before it is dead-lettered."`
 	Lease       *duration  `json:"lease,omitempty" jsonschema_description:"How long a message is held without a sign of life. Longer than the call time."`
 	Retry       retryFile  `json:"retry,omitempty" jsonschema_description:"The delay before a message is tried again: base, doubled for each attempt, at most cap."`

@@ -37,7 +37,7 @@ type Log struct {
 // Delivery is how a consumer's messages are run. As Host.Ceilings it is the largest that each may be.
 type Delivery struct {
 	Guest       limits.Guest  // of one call
-	Concurrency int           // calls at once, and so messages in flight
+	Concurrency int           // messages claimed and not yet settled
 	MaxAttempts int           // runs of one message before it is dead-lettered
 	Lease       time.Duration // longer than Guest.CallDuration
 	Retry       Retry

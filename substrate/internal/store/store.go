@@ -100,6 +100,10 @@ func (s *Store) Close() error {
 	return errors.Join(err, s.lock.Close())
 }
 
+// Abandon gives the folder free without closing the database, after a fault: Badger would try to flush for as long as the
+// disk refuses. The process can't open the folder again; the next one can.
+func (s *Store) Abandon() error { return s.lock.Close() }
+
 // Write stores a batch. The ops of early may become visible on their own, in several transactions; those of last become
 // visible at once, together with the checkpoint: early holds only what nobody looks at before last names it.
 func (s *Store) Write(early, last []Op, checkpoint []byte) error {
