@@ -1,0 +1,198 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/signedctx"
+	"github.com/longshore/longshore/substrate"
+)
+
+// shared is what all consumers of a dispatcher have in common.
+type shared struct {
+	queue     Queue
+	context   *signedctx.Context
+	observer  Observer
+	log       *zap.Logger
+	workers   *workers
+	hostSlots *budget // bound of what is in flight in the host
+	guests    guestLogs
+}
+
+// consumer runs one entry of the manifest.
+type consumer struct {
+	Consumer
+	shared
+	log       *zap.Logger
+	policy    policy
+	principal signedctx.Principal // as which its guest publishes
+	slots     *budget             // its own bound of what is in flight
+	condition *condition
+
+	emptyClaims int // in a row; the loop's own
+}
+
+// emptyClaimsInARow may happen where consumers of one lane race for its messages.
+const emptyClaimsInARow = 3
+
+func newConsumer(c Consumer, s shared) *consumer {
+	return &consumer{
+		Consumer: c,
+		shared:   s,
+		log: s.log.With(zap.String("consumer", c.Name), zap.String("tenant", c.Tenant),
+			zap.String("topic", c.Topic), zap.String("lane", c.Lane)),
+		policy:    policy{maxAttempts: c.MaxAttempts, retry: c.Retry, nonRetryable: c.NonRetryable},
+		principal: signedctx.Principal{Tenant: c.Tenant, Subject: subjectPrefix + c.Name},
+		slots:     newBudget(room{messages: c.Concurrency, bytes: limits.InFlightBytes}),
+		condition: newCondition(),
+	}
+}
+
+// subjectPrefix begins the subject of the principal as which a consumer publishes.
+const subjectPrefix = "consumer:"
+
+// run claims and starts deliveries until the dispatcher stops. A consumer that is paused before gives back what it had not
+// begun, finishes what it had, and waits for the stop.
+func (c *consumer) run(p phases) {
+	stopped := p.claim.Done()
+	claiming, stop := context.WithCancel(p.claim)
+	defer stop()
+	p.claim = claiming
+	c.condition.begin(stop)
+	defer c.condition.end()
+	var inFlight sync.WaitGroup
+	for claiming.Err() == nil {
+		c.claimNext(p, &inFlight)
+	}
+	inFlight.Wait()
+	<-stopped
+}
+
+// claimNext waits for slots of its own, then for messages, and then claims as many as there is room for in the host.
+func (c *consumer) claimNext(p phases, inFlight *sync.WaitGroup) {
+	own, err := c.slots.take(p.claim, room{messages: limits.ClaimMessages, bytes: limits.InFlightBytes})
+	if err != nil {
+		return
+	}
+	defer func() { c.slots.give(own) }()
+	if err := c.queue.WaitReady(p.claim, c.Tenant, c.Topic, c.Lane); err != nil {
+		c.storageFailed(p.claim, "waiting for messages", err)
+		return
+	}
+	if !c.condition.waitHeld(p.claim) {
+		return
+	}
+	host, err := c.hostSlots.take(p.claim, own)
+	if err != nil {
+		return
+	}
+	defer func() { c.hostSlots.give(host) }()
+	used := c.claim(p, host, inFlight)
+	own, host = own.less(used), host.less(used)
+}
+
+// claim claims what fits into the room, starts it, and returns the room that it takes. That may be more than there was,
+// by one large message.
+func (c *consumer) claim(p phases, r room, inFlight *sync.WaitGroup) (used room) {
+	since := time.Now()
+	claimed, err := c.queue.Claim(p.claim, c.claimRequest(r))
+	if err != nil {
+		c.storageFailed(p.claim, "claiming", err)
+		return room{}
+	}
+	c.storageWorked()
+	for _, dead := range claimed.Buried {
+		c.reportBuried(dead)
+	}
+	for _, d := range claimed.Deliveries {
+		size := room{messages: 1, bytes: int64(len(d.Message.Payload))}
+		used = used.plus(size)
+		c.start(p, d, since, size, inFlight)
+	}
+	c.restIfEmpty(p.claim, len(claimed.Deliveries)+len(claimed.Buried))
+	return used
+}
+
+// restIfEmpty keeps the loop from spinning where the queue wakes it again and again for nothing.
+func (c *consumer) restIfEmpty(ctx context.Context, claimed int) {
+	if claimed > 0 {
+		c.emptyClaims = 0
+		return
+	}
+	c.emptyClaims++
+	if c.emptyClaims > emptyClaimsInARow {
+		sleep(ctx, storageBackoff(c.emptyClaims-emptyClaimsInARow-1))
+	}
+}
+
+func (c *consumer) claimRequest(r room) substrate.ClaimRequest {
+	return substrate.ClaimRequest{
+		Tenant: c.Tenant, Topic: c.Topic, Lane: c.Lane,
+		MaxMessages: r.messages, MaxBytes: r.bytes, Lease: c.Lease, MaxAttempts: c.MaxAttempts,
+	}
+}
+
+// start begins a delivery. It takes its place in the queue for a worker here, in the order of the claim.
+func (c *consumer) start(p phases, d substrate.Delivery, since time.Time, size room, inFlight *sync.WaitGroup) {
+	dv := c.newDelivery(p, d, since)
+	c.condition.inFlight(1)
+	inFlight.Go(func() {
+		defer func() {
+			c.condition.inFlight(-1)
+			c.slots.give(size)
+			c.hostSlots.give(size)
+		}()
+		c.deliver(p, dv)
+	})
+}
+
+// newDelivery takes charge of a claimed message, whose lease didn't begin before since. It must be ended.
+func (c *consumer) newDelivery(p phases, d substrate.Delivery, since time.Time) *delivery {
+	return &delivery{
+		Delivery: d,
+		turn:     c.workers.enqueue(c.Tenant, c.Name),
+		lease:    holdLease(p.settle, c.queue, d.Lease, c.Lease, since),
+		outbox: &outbox{
+			queue: c.queue, context: c.context, principal: c.principal, grants: c.Publish, parent: d.Message,
+		},
+	}
+}
+
+// storageFailed counts an error of the queue, says so once when the consumer becomes unhealthy, and waits a little
+// longer for each error in a row. An error because ctx is done doesn't count.
+func (c *consumer) storageFailed(ctx context.Context, doing string, err error) {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return
+	}
+	before, unhealthy := c.condition.storageFailed()
+	if unhealthy {
+		c.log.Error("consumer is unhealthy: the storage keeps failing", zap.String("doing", doing), zap.Error(err))
+	}
+	sleep(ctx, storageBackoff(before))
+}
+
+func (c *consumer) storageWorked() {
+	if c.condition.storageWorked() {
+		c.log.Info("consumer is healthy again: the storage works")
+	}
+}
+
+// pause stops the claiming until an operator has seen to the reason.
+func (c *consumer) pause(reason string, cause error) {
+	if c.condition.pause(reason) {
+		c.log.Error("consumer is paused: messages are kept, none is charged; restart the host when the cause is gone",
+			zap.String("reason", reason), zap.Error(cause))
+	}
+}
+
+// status returns what the consumer is doing.
+func (c *consumer) status() ConsumerStatus {
+	s := c.condition.status()
+	s.Name, s.Tenant, s.Topic, s.Lane, s.Module = c.Name, c.Tenant, c.Topic, c.Lane, c.Guest.Digest()
+	return s
+}

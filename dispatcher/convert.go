@@ -1,0 +1,138 @@
+package dispatcher
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/signedctx"
+	"github.com/longshore/longshore/substrate"
+	"github.com/longshore/longshore/wasi/messaging"
+)
+
+// Binding returns what a signed context is sealed to, and verified against, for a message of the queue. Whoever publishes
+// seals with it. It shares the message's bytes.
+func Binding(m substrate.Message) signedctx.Binding {
+	var metadata [][2]string
+	if len(m.Metadata) > 0 {
+		metadata = make([][2]string, len(m.Metadata))
+		for i, p := range m.Metadata {
+			metadata[i] = [2]string{p.Key, p.Value}
+		}
+	}
+	return signedctx.Binding{
+		MessageID:   m.ID,
+		Tenant:      m.Tenant,
+		Topic:       m.Topic,
+		ContentType: m.ContentType,
+		Metadata:    metadata,
+		Payload:     m.Payload,
+		Parent:      m.Parent,
+		Hops:        m.Hops,
+	}
+}
+
+// forGuest returns a message of the queue as the guest sees it. It shares the payload.
+func forGuest(m substrate.Message) messaging.Message {
+	var metadata []messaging.Pair
+	if len(m.Metadata) > 0 {
+		metadata = make([]messaging.Pair, len(m.Metadata))
+		for i, p := range m.Metadata {
+			metadata[i] = messaging.Pair(p)
+		}
+	}
+	return messaging.Message{Topic: m.Topic, ContentType: m.ContentType, Data: m.Payload, Metadata: metadata}
+}
+
+// forQueue returns a message of a guest as the queue stores it, without its id, context and reservation: published by a
+// consumer of tenant while it handled parent. The topic is the one that it is published to. It shares the payload.
+func forQueue(tenant, topic string, m messaging.Message, parent substrate.Message) substrate.Message {
+	var metadata []substrate.Pair
+	if len(m.Metadata) > 0 {
+		metadata = make([]substrate.Pair, len(m.Metadata))
+		for i, p := range m.Metadata {
+			metadata[i] = substrate.Pair(p)
+		}
+	}
+	return substrate.Message{
+		Tenant:      tenant,
+		Topic:       topic,
+		ContentType: m.ContentType,
+		Metadata:    metadata,
+		Payload:     m.Data,
+		Parent:      parent.ID,
+		Hops:        parent.Hops + 1,
+	}
+}
+
+// refusalFor returns what the guest is told about an error of the queue's admission. The queue's own text stays here.
+func refusalFor(err error) *messaging.PublishError {
+	var (
+		depth *substrate.DepthError
+		rate  *substrate.RateError
+		name  *substrate.NameError
+		bound *limits.Error
+	)
+	switch {
+	case errors.As(err, &depth):
+		return numbers(messaging.DepthExceeded, depth.Limit, depth.Actual)
+	case errors.As(err, &rate):
+		e := numbers(messaging.RateExceeded, rate.PerSecond, rate.PerSecond+1)
+		e.RetryAfter = &rate.RetryAfter
+		return e
+	case errors.As(err, &bound):
+		return refusalForBound(bound)
+	case errors.As(err, &name):
+		return &messaging.PublishError{Case: messaging.Invalid, Text: name.Error()}
+	case errors.Is(err, substrate.ErrStorageFull):
+		return &messaging.PublishError{Case: messaging.StorageFull}
+	default:
+		return &messaging.PublishError{Case: messaging.Unavailable, Text: "the queue can't take a message now"}
+	}
+}
+
+// refusalForBound tells the size of a message, the length of its chain and its topic's name from how much there may be.
+func refusalForBound(e *limits.Error) *messaging.PublishError {
+	sizes := []limits.Name{
+		limits.NameMessageBytes, limits.NameMetadataBytes, limits.NameMetadataPairs, limits.NameBatchBytes, limits.NameKeyBytes,
+	}
+	if slices.Contains(sizes, e.Name) {
+		return numbers(messaging.TooLarge, e.Limit, e.Actual)
+	}
+	if e.Name == limits.NameHops {
+		return numbers(messaging.HopLimit, e.Limit, e.Actual)
+	}
+	return numbers(messaging.QuotaExceeded, e.Limit, e.Actual)
+}
+
+func numbers(c messaging.PublishCase, limit, actual int64) *messaging.PublishError {
+	return &messaging.PublishError{Case: c, Limit: unsigned(limit), Actual: unsigned(actual)}
+}
+
+func unsigned(n int64) uint64 {
+	if n < 0 {
+		return 0
+	}
+	return uint64(n)
+}
+
+// refusedBy tells an error of a settlement that refuses its outbox from a fault of the storage.
+func refusedBy(err error) (refusedCommit, bool) {
+	var (
+		depth *substrate.DepthError
+		rate  *substrate.RateError
+		name  *substrate.NameError
+		bound *limits.Error
+	)
+	switch {
+	case errors.As(err, &rate):
+		return refusedCommit{why: messaging.RateExceeded, after: rate.RetryAfter}, true
+	case errors.As(err, &depth), errors.Is(err, substrate.ErrStorageFull):
+		return refusedCommit{why: refusalFor(err).Case}, true
+	case errors.Is(err, substrate.ErrNotFound):
+		return refusedCommit{why: messaging.Unavailable}, true
+	case errors.As(err, &bound), errors.As(err, &name):
+		return refusedCommit{why: refusalFor(err).Case, forever: true}, true
+	}
+	return refusedCommit{}, false
+}

@@ -1,0 +1,173 @@
+package dispatcher
+
+import (
+	"slices"
+	"time"
+
+	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/runtime"
+	"github.com/longshore/longshore/signedctx"
+	"github.com/longshore/longshore/substrate"
+	"github.com/longshore/longshore/wasi/messaging"
+)
+
+// finding is what a delivery came to, before anything is decided about it.
+type finding struct {
+	end endpoint
+
+	refusal signedctx.Class // atContext
+	outcome runtime.Outcome // atGuest
+	badABI  int             // atGuest, BadABI: on how many different messages the guest broke the ABI, this one included
+	refused refusedCommit   // atCommit
+}
+
+// endpoint says how far a delivery came.
+type endpoint uint8
+
+const (
+	atContext  endpoint = iota // the signed context was refused; the guest wasn't run
+	notStarted                 // the consumer or the host stopped before there was a worker
+	atGuest                    // the guest was run
+	atSeal                     // the guest succeeded, but what it published couldn't be sealed
+	atCommit                   // the guest succeeded, but the queue refused what it published
+)
+
+// refusedCommit says why the queue didn't take an outbox that had been admitted.
+type refusedCommit struct {
+	why     messaging.PublishCase
+	forever bool          // the same outbox will be refused again
+	after   time.Duration // when the queue said to try again; 0 if it didn't
+	before  int           // refusals in a row before this one
+}
+
+// policy is what a consumer's manifest says about failures.
+type policy struct {
+	maxAttempts  int
+	retry        Retry
+	nonRetryable []string // cases of guest errors
+}
+
+// decision is what to do with a delivery.
+type decision struct {
+	verdict substrate.Verdict
+	delay   time.Duration // of a retry or release
+	reason  string        // one of Reasons, with its detail; "" for an ack
+	then    consequence   // for the consumer
+}
+
+// charges reports whether the message pays with an attempt, and keeps the reason. An earlier reason stands otherwise.
+func (d decision) charges() bool {
+	return d.verdict == substrate.Retry || d.verdict == substrate.Bury
+}
+
+// consequence is what a decision does to the consumer beside the message.
+type consequence uint8
+
+const (
+	goOn  consequence = iota
+	hold              // claim nothing for the decision's delay
+	pause             // claim nothing until an operator has seen to it
+)
+
+// decide is the table of verdicts, a pure function. A message pays with an attempt for what it, or the guest because of
+// it, did; never for a fault of the module, the operator or the host. chance is random, in [0, 1).
+func decide(f finding, attempt int, p policy, chance float64) decision {
+	switch f.end {
+	case atContext:
+		return decideContext(f.refusal)
+	case notStarted:
+		return release(ReasonInterrupted, 0, goOn)
+	case atGuest:
+		return decideOutcome(f, attempt, p, chance)
+	case atSeal:
+		return release(ReasonSealFailed, 0, pause)
+	case atCommit:
+		return decideCommit(f.refused, attempt, p, chance)
+	}
+	return release(ReasonInterrupted, 0, pause)
+}
+
+// decideContext buries what isn't genuine. A key that isn't there is the operator's fault, not the message's.
+func decideContext(c signedctx.Class) decision {
+	if c == signedctx.ClassUnknownKey {
+		return release(ReasonContextUnknownKey, 0, pause)
+	}
+	return bury(reasonForContext(c))
+}
+
+func decideOutcome(f finding, attempt int, p policy, chance float64) decision {
+	reason := f.outcome.Reason()
+	switch f.outcome.Class {
+	case runtime.OK:
+		return decision{verdict: substrate.Ack}
+	case runtime.GuestError:
+		if slices.Contains(p.nonRetryable, f.outcome.Detail) {
+			return bury(reason)
+		}
+		return retry(reason, attempt, p, chance)
+	case runtime.BadABI:
+		if f.badABI >= limits.BadABIMessages {
+			return release(reason, 0, pause)
+		}
+		return retry(reason, attempt, p, chance)
+	case runtime.Trap, runtime.OutOfFuel, runtime.Timeout, runtime.OutOfMemory, runtime.StackOverflow, runtime.Exit,
+		runtime.HostCallLimit, runtime.HandleLimit, runtime.OutputLimit, runtime.HostPanic:
+		return retry(reason, attempt, p, chance)
+	case runtime.Interrupted:
+		return release(reason, 0, goOn)
+	case runtime.ModuleFault:
+		return release(reason, 0, pause)
+	}
+	return release(ReasonModuleFault, 0, pause)
+}
+
+// decideCommit gives the message back until there is room, unless there never will be.
+func decideCommit(r refusedCommit, attempt int, p policy, chance float64) decision {
+	reason := ReasonOutboxRefused + ": " + r.why.String()
+	if r.forever {
+		return retry(reason, attempt, p, chance)
+	}
+	delay := r.after
+	if delay <= 0 {
+		delay = storageBackoff(r.before)
+	}
+	return release(reason, delay, hold)
+}
+
+func bury(reason string) decision {
+	return decision{verdict: substrate.Bury, reason: sanitize(reason)}
+}
+
+func release(reason string, delay time.Duration, then consequence) decision {
+	return decision{verdict: substrate.Release, reason: sanitize(reason), delay: delay, then: then}
+}
+
+// retry tries again, or buries once the attempts are used up.
+func retry(reason string, attempt int, p policy, chance float64) decision {
+	if attempt >= p.maxAttempts {
+		return bury(reason)
+	}
+	return decision{verdict: substrate.Retry, reason: sanitize(reason), delay: retryDelay(p.retry, attempt, chance)}
+}
+
+// retryDelay returns base × 2ⁿ after attempt n+1, at most the cap, less a random part of it.
+func retryDelay(r Retry, attempt int, chance float64) time.Duration {
+	d := r.Cap
+	doublings := min(max(attempt-1, 0), limits.RetryDoublings)
+	if r.Base <= r.Cap>>doublings {
+		d = r.Base << doublings
+	}
+	return d - time.Duration(chance*float64(d)*limits.RetryJitterPercent/100)
+}
+
+// storageBackoff returns how long to wait after so many storage errors in a row before this one.
+func storageBackoff(before int) time.Duration {
+	d := limits.StorageRetryMin
+	for range before {
+		if d >= limits.StorageRetryMax {
+			break
+		}
+		d *= 2
+	}
+	return min(d, limits.StorageRetryMax)
+}

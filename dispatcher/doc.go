@@ -1,0 +1,27 @@
+// Package dispatcher decides what happens to a delivery. It is the only place where delivery policy lives: it claims
+// messages from a queue, verifies who published them, runs a guest on each, decides on a verdict, and settles.
+//
+// # Reading it
+//
+// deliver.go is one delivery from claim to settlement, as a list of steps. decide.go is the table of verdicts, a pure
+// function. consumer.go is the loop that claims. workers.go hands the processors out, in turn, and budget.go bounds
+// what is in flight. outbox.go admits what a guest publishes. lease.go keeps a lease alive. convert.go alone turns the
+// types of the queue, the signed context and the guest ABI into each other.
+//
+// # The life of a delivery
+//
+//	slots ──► claim ──► verify ──► wait for a worker ──► invoke ──► decide ──► settle
+//	            │          │              │                 │          │
+//	            │          │ refused      │ stopping        │ panic    ├─ ack      done, with what the guest published
+//	            │          └──────────────┴─────────────────┴─────────►├─ retry    hidden for a while, charged
+//	            │                                                      ├─ release  given back, not charged
+//	            └─ buried: attempts used up                            └─ bury     dead letter, with a reason
+//
+// At any moment the lease may be lost. Then the guest is stopped, its result is discarded, and nothing is settled: the
+// message belongs to another holder.
+//
+// # Goroutines
+//
+// Run starts one goroutine for each consumer, each consumer starts one for each delivery in flight, and each delivery
+// starts one to extend its lease if it lasts longer than half of that. Each waits for those that it started.
+package dispatcher

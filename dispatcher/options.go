@@ -1,0 +1,202 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	goruntime "runtime"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"go.uber.org/zap"
+
+	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/runtime"
+	"github.com/longshore/longshore/signedctx"
+	"github.com/longshore/longshore/substrate"
+	"github.com/longshore/longshore/wasi/messaging"
+)
+
+// Guest runs a consumer's module. *runtime.Module is one.
+type Guest interface {
+	// Invoke handles one message on a clean instance and returns when the guest has stopped. It is called from many
+	// goroutines at once. When ctx is done it stops the guest soon and says runtime.Interrupted. It keeps nothing of the
+	// call after it returned. A panic fails the delivery, not the host.
+	Invoke(ctx context.Context, call *messaging.Call) runtime.Outcome
+	// Digest names the module by its content; receipts carry it.
+	Digest() string
+}
+
+// Observer is told of every outcome, for metrics. Its methods are called from many goroutines and must not block.
+type Observer interface {
+	// OnDelivery is called once for each delivery that ended, settled or not, and for each message that a claim buried
+	// because its attempts were used up.
+	OnDelivery(r Receipt)
+}
+
+// Retry says how long a message waits for its next attempt: Base × 2ⁿ after attempt n+1, at most Cap, less a random part
+// of up to limits.RetryJitterPercent.
+type Retry struct {
+	Base time.Duration // 0 is limits.RetryBaseDuration
+	Cap  time.Duration // 0 is limits.RetryCapDuration
+}
+
+// Consumer is one entry of a manifest: which messages are handed to which guest, and how. The zero value of a field
+// that has a default means that default.
+type Consumer struct {
+	Name   string // unique; printable, at most 200 bytes
+	Tenant string
+	Topic  string
+	Lane   string // "" is the topic's default lane
+
+	Guest   Guest
+	Version string       // of the deployment, for receipts; printable, at most 200 bytes
+	Limits  limits.Guest // of each call
+
+	// Concurrency bounds the messages that are claimed and not yet settled. With 1, a message is claimed only after the
+	// one before it was settled. 0 is limits.ClaimMessages; at most limits.InFlightMessages.
+	Concurrency int
+	MaxAttempts int           // 0 is limits.MaxAttempts
+	Lease       time.Duration // 0 is limits.LeaseDuration; longer than Limits.CallDuration
+	Retry       Retry
+
+	// ContextOptional admits messages without a signed context. Forged and mismatched ones are buried all the same.
+	ContextOptional bool
+	// Publish grants topics of the consumer's own tenant, each by exact name, by a prefix that ends in "/*", or all by "*".
+	Publish []string
+	// Clients are the names that the guest may connect to besides "default".
+	Clients []string
+	// NonRetryable are guest errors that bury at once: "timeout", "connection", "permission-denied", "other".
+	NonRetryable []string
+}
+
+// Options is what a Dispatcher is made of. Queue and Context are required.
+type Options struct {
+	Queue     Queue
+	Context   *signedctx.Context
+	Consumers []Consumer
+	Logger    *zap.Logger   // nil logs nothing
+	Observer  Observer      // nil observes nothing
+	Workers   int           // guests that run at once; 0 is GOMAXPROCS − 1, at least 1
+	Grace     time.Duration // that running deliveries get when Run is stopped; 0 cuts at once
+}
+
+// withDefaults returns o with its unset values filled in. The caller's slices are not touched.
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
+	if o.Observer == nil {
+		o.Observer = silent{}
+	}
+	if o.Workers == 0 {
+		o.Workers = max(1, goruntime.GOMAXPROCS(0)-1)
+	}
+	o.Consumers = slices.Clone(o.Consumers)
+	for i := range o.Consumers {
+		o.Consumers[i] = o.Consumers[i].withDefaults()
+	}
+	return o
+}
+
+func (c Consumer) withDefaults() Consumer {
+	if c.Concurrency == 0 {
+		c.Concurrency = limits.ClaimMessages
+	}
+	if c.MaxAttempts == 0 {
+		c.MaxAttempts = limits.MaxAttempts
+	}
+	if c.Lease == 0 {
+		c.Lease = limits.LeaseDuration
+	}
+	if c.Retry.Base == 0 {
+		c.Retry.Base = limits.RetryBaseDuration
+	}
+	if c.Retry.Cap == 0 {
+		c.Retry.Cap = limits.RetryCapDuration
+	}
+	return c
+}
+
+// validate returns every fault of o, joined, or nil. Defaults are filled in.
+func (o Options) validate() error {
+	var faults []error
+	if o.Queue == nil {
+		faults = append(faults, errors.New("dispatcher: no queue"))
+	}
+	if o.Context == nil {
+		faults = append(faults, errors.New("dispatcher: no signed context: who publishes can't be verified"))
+	}
+	if o.Workers < 1 {
+		faults = append(faults, fmt.Errorf("dispatcher: %d workers: want at least 1", o.Workers))
+	}
+	if o.Grace < 0 {
+		faults = append(faults, fmt.Errorf("dispatcher: grace of %s: want 0 or more", o.Grace))
+	}
+	names := make(map[string]bool, len(o.Consumers))
+	for _, c := range o.Consumers {
+		if names[c.Name] {
+			faults = append(faults, fmt.Errorf("dispatcher: two consumers are named %q: want distinct names", c.Name))
+		}
+		names[c.Name] = true
+		for _, fault := range c.faults() {
+			faults = append(faults, fmt.Errorf("dispatcher: consumer %q: %w", c.Name, fault))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// faults lists what is wrong with c.
+func (c Consumer) faults() []error {
+	var out []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			out = append(out, fmt.Errorf(format, args...))
+		}
+	}
+	check(c.Name != "" && isLabel(c.Name), "name: want 1 to %d bytes that print", labelBytes)
+	check(isLabel(c.Version), "version: want at most %d bytes that print", labelBytes)
+	if err := substrate.ValidTenant(c.Tenant); err != nil {
+		out = append(out, err)
+	}
+	if err := substrate.ValidTopic(c.Topic); err != nil {
+		out = append(out, err)
+	}
+	check(c.Guest != nil, "no guest")
+	check(c.Concurrency >= 1 && c.Concurrency <= limits.InFlightMessages,
+		"concurrency %d: want 1 to %d", c.Concurrency, limits.InFlightMessages)
+	check(c.MaxAttempts >= 1, "max attempts %d: want at least 1", c.MaxAttempts)
+	check(c.Limits.CallDuration > 0, "call duration %s: want more than 0", c.Limits.CallDuration)
+	check(c.Lease > c.Limits.CallDuration, "lease %s: want more than the call duration of %s", c.Lease, c.Limits.CallDuration)
+	check(c.Retry.Base > 0 && c.Retry.Cap >= c.Retry.Base,
+		"retry from %s to %s: want a base over 0 and a cap not below it", c.Retry.Base, c.Retry.Cap)
+	for _, e := range c.NonRetryable {
+		check(slices.Contains(guestErrors(), e), "non-retryable %.80q: want one of %v", e, guestErrors())
+	}
+	return out
+}
+
+// labelBytes bounds a label so that "consumer:" and a name make a subject, and a receipt with labels stays within
+// limits.ReceiptBytes.
+const labelBytes = 200
+
+// isLabel reports whether s may stand in a receipt, a log line or a subject as it is.
+func isLabel(s string) bool {
+	if len(s) > labelBytes || !utf8.ValidString(s) {
+		return false
+	}
+	return strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+}
+
+// guestErrors are the cases of the error that a handler may return.
+func guestErrors() []string {
+	return []string{"timeout", "connection", "permission-denied", "other"}
+}
+
+// silent is the Observer of nobody.
+type silent struct{}
+
+func (silent) OnDelivery(Receipt) {}

@@ -1,0 +1,89 @@
+package dispatcher
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/signedctx"
+	"github.com/longshore/longshore/substrate"
+	"github.com/longshore/longshore/wasi/messaging"
+)
+
+// outbox admits what a guest publishes during one call, and turns it into messages of the queue once the call succeeded.
+// It serves one delivery and, like the call, is not safe for concurrent use.
+type outbox struct {
+	queue     Queue
+	context   *signedctx.Context
+	principal signedctx.Principal
+	grants    []string
+	parent    substrate.Message
+
+	admitted []*substrate.Message // that hold room, committed or not
+}
+
+// admit asks for one message: is the topic granted and well named, is the chain of parents short enough, and do the size
+// and the topic's policy allow it? The guest sees the answer at once. An admitted message has its id, and room reserved
+// in its topic until release or a commit.
+func (o *outbox) admit(topic string, m messaging.Message) (messaging.Admission, *messaging.PublishError) {
+	if err := substrate.ValidTopic(topic); err != nil {
+		return messaging.Admission{}, refusalFor(err)
+	}
+	if !granted(o.grants, topic) {
+		text := fmt.Sprintf("topic %q is not granted to this consumer", topic)
+		return messaging.Admission{}, &messaging.PublishError{Case: messaging.Unauthorized, Text: text}
+	}
+	out := forQueue(o.principal.Tenant, topic, m, o.parent)
+	if err := limits.Check(limits.NameHops, int64(out.Hops), limits.Hops); err != nil {
+		return messaging.Admission{}, refusalFor(err)
+	}
+	r, err := o.queue.Reserve(out.Tenant, topic, len(out.Payload))
+	if err != nil {
+		return messaging.Admission{}, refusalFor(err)
+	}
+	out.ID, out.Reservation = o.queue.MintID(), r
+	o.admitted = append(o.admitted, &out)
+	return messaging.Admission{ID: out.ID, Token: &out}, nil
+}
+
+// seal binds the messages that the call published to the consumer's own principal, and returns them, in order, ready to
+// be committed.
+func (o *outbox) seal(published []messaging.Outgoing) ([]substrate.Message, error) {
+	sealed := make([]substrate.Message, 0, len(published))
+	for _, p := range published {
+		m, ok := p.Token.(*substrate.Message)
+		if !ok {
+			return nil, fmt.Errorf("sealing message %s to topic %s: it was not admitted", p.ID, p.Topic)
+		}
+		envelope, err := o.context.Seal(o.principal, Binding(*m))
+		if err != nil {
+			return nil, fmt.Errorf("sealing message %s to topic %s: %w", m.ID, m.Topic, err)
+		}
+		m.Envelope = envelope
+		sealed = append(sealed, *m)
+	}
+	return sealed, nil
+}
+
+// release gives back the room of what was admitted and not committed. Room that a commit consumed is left alone.
+func (o *outbox) release() {
+	for _, m := range o.admitted {
+		if m.Reservation != nil {
+			m.Reservation.Release()
+		}
+	}
+	o.admitted = nil
+}
+
+// granted reports whether one of the grants covers the topic: by its name, by a prefix that ends in "/*", or by "*".
+func granted(grants []string, topic string) bool {
+	for _, g := range grants {
+		if g == "*" || g == topic {
+			return true
+		}
+		if prefix, ok := strings.CutSuffix(g, "*"); ok && strings.HasSuffix(prefix, "/") && strings.HasPrefix(topic, prefix) {
+			return true
+		}
+	}
+	return false
+}

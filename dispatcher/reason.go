@@ -1,0 +1,89 @@
+package dispatcher
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/signedctx"
+)
+
+// Reasons are the host's own words: an enumerated class, followed by a detail in a few of them ("guest-error: other",
+// "exit 3"). They never hold guest bytes. docs/failure-reasons.md explains each.
+const (
+	ReasonGuestError    = "guest-error" // then ": " and the case of the error
+	ReasonGuestTrap     = "guest-trap"  // then ": " and the kind of the trap
+	ReasonOutOfFuel     = "out-of-fuel"
+	ReasonTimeout       = "timeout"
+	ReasonOutOfMemory   = "out-of-memory"
+	ReasonStackOverflow = "stack-overflow"
+	ReasonExit          = "exit" // then the exit code
+	ReasonBadABI        = "bad-abi"
+	ReasonHostCallLimit = "host-call-limit"
+	ReasonHandleLimit   = "handle-limit"
+	ReasonOutputLimit   = "output-limit"
+	ReasonHostPanic     = "host-panic"
+	ReasonInterrupted   = "interrupted"
+	ReasonModuleFault   = "module-fault"
+
+	ReasonContextMissing    = "context-missing"
+	ReasonContextMalformed  = "context-malformed"
+	ReasonContextForged     = "context-forged"
+	ReasonContextExpired    = "context-expired"
+	ReasonContextUnknownKey = "context-unknown-key"
+	ReasonContextMismatch   = "context-mismatch"
+
+	ReasonOutboxRefused = "outbox-refused" // then ": " and the case of the publish error
+	ReasonSealFailed    = "seal-failed"
+	ReasonLeaseLost     = "lease-lost"
+	ReasonStorageError  = "storage-error"
+	ReasonMaxAttempts   = "max-attempts" // made by the queue's claim
+)
+
+// Reasons returns the class of every reason that a message, a receipt or a paused consumer can have.
+func Reasons() []string {
+	return []string{
+		ReasonGuestError, ReasonGuestTrap, ReasonOutOfFuel, ReasonTimeout, ReasonOutOfMemory, ReasonStackOverflow, ReasonExit,
+		ReasonBadABI, ReasonHostCallLimit, ReasonHandleLimit, ReasonOutputLimit, ReasonHostPanic, ReasonInterrupted,
+		ReasonModuleFault,
+		ReasonContextMissing, ReasonContextMalformed, ReasonContextForged, ReasonContextExpired, ReasonContextUnknownKey,
+		ReasonContextMismatch,
+		ReasonOutboxRefused, ReasonSealFailed, ReasonLeaseLost, ReasonStorageError, ReasonMaxAttempts,
+	}
+}
+
+// reasonForContext names the refusal of a signed context. A class that is not known counts as malformed.
+func reasonForContext(c signedctx.Class) string {
+	switch c {
+	case signedctx.ClassMissing:
+		return ReasonContextMissing
+	case signedctx.ClassMalformed:
+		return ReasonContextMalformed
+	case signedctx.ClassSignature:
+		return ReasonContextForged
+	case signedctx.ClassExpired:
+		return ReasonContextExpired
+	case signedctx.ClassUnknownKey:
+		return ReasonContextUnknownKey
+	case signedctx.ClassMismatch:
+		return ReasonContextMismatch
+	}
+	return ReasonContextMalformed
+}
+
+// sanitize makes any text fit to be a reason: control, format and line-breaking characters and invalid bytes become
+// spaces, and at most limits.ReasonBytes bytes are kept, cut between runes, without spaces at the ends.
+func sanitize(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			r = ' '
+		}
+		if b.Len()+utf8.RuneLen(r) > limits.ReasonBytes {
+			break
+		}
+		b.WriteRune(r)
+	}
+	return strings.TrimSpace(b.String())
+}

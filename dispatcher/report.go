@@ -1,0 +1,84 @@
+package dispatcher
+
+import (
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/longshore/longshore/substrate"
+)
+
+// receipt says what a delivery did and cost, and what was decided.
+func (c *consumer) receipt(d *delivery, dec decision) Receipt {
+	r := c.blank(d.Message.ID, d.Attempt)
+	r.Verdict, r.Reason, r.Delay = dec.verdict.String(), dec.reason, dec.delay
+	if dec.verdict == substrate.Ack {
+		r.Published = len(d.sealed)
+	}
+	if d.call != nil {
+		r.Module, r.Version = c.Guest.Digest(), c.Version
+		r.Fuel, r.Wall = d.outcome.FuelUsed, d.outcome.Wall
+		r.PeakMemoryBytes, r.HostCalls = d.outcome.PeakMemoryBytes, d.outcome.HostCalls
+	}
+	return r
+}
+
+func (c *consumer) blank(message string, attempt int) Receipt {
+	return Receipt{
+		Consumer: c.Name, Tenant: c.Tenant, Topic: c.Topic, Lane: c.Lane,
+		Message: message, Attempt: attempt, At: time.Now(),
+	}
+}
+
+// discard reports a delivery that couldn't be settled: the message is another holder's, or will be.
+func (c *consumer) discard(d *delivery, reason string) {
+	r := c.receipt(d, decision{reason: reason})
+	r.Verdict = VerdictDiscard
+	c.report(d, r)
+}
+
+// reportBuried reports a message that a claim buried because its attempts were used up.
+func (c *consumer) reportBuried(dead substrate.DeadLetter) {
+	r := c.blank(dead.ID, dead.Attempts)
+	r.Verdict, r.Reason = substrate.Bury.String(), sanitize(dead.Reason)
+	c.publishReceipt(r, nil)
+}
+
+// report tells the log and the observer how a delivery ended.
+func (c *consumer) report(d *delivery, r Receipt) {
+	c.publishReceipt(r, d.cause)
+}
+
+// publishReceipt writes the one line of an outcome.
+func (c *consumer) publishReceipt(r Receipt, cause error) {
+	c.observer.OnDelivery(r)
+	level := zapcore.InfoLevel
+	if r.Verdict != substrate.Ack.String() && r.Verdict != substrate.Release.String() {
+		level = zapcore.WarnLevel
+	}
+	line := c.log.Check(level, "delivery")
+	if line == nil {
+		return
+	}
+	fields := []zap.Field{
+		zap.String("message", r.Message), zap.Int("attempt", r.Attempt),
+		zap.String("verdict", r.Verdict), zap.String("reason", r.Reason),
+		zap.Int64("fuel", r.Fuel), zap.Duration("wall", r.Wall), zap.Int("published", r.Published),
+	}
+	if r.Delay > 0 {
+		fields = append(fields, zap.Duration("delay", r.Delay))
+	}
+	if cause != nil {
+		fields = append(fields, zap.Error(cause))
+	}
+	line.Write(fields...)
+}
+
+// guestWrote puts a line of the guest into its tenant's log.
+func (c *consumer) guestWrote(d *delivery, stream string, line []byte) {
+	c.guests[c.Tenant].write(stream, line, []zap.Field{
+		zap.String("consumer", c.Name), zap.String("topic", c.Topic), zap.String("message", d.Message.ID),
+		zap.Int("attempt", d.Attempt),
+	})
+}

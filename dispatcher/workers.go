@@ -1,0 +1,184 @@
+package dispatcher
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// workers hands out the processors that run guests, in turns. The next one goes to the tenant that has waited longest since
+// it was last served, and within that to the consumer that has; one consumer's turns come in the order of its messages.
+// However many messages a consumer has in flight, its neighbour's next one waits for the guests that run now, not for
+// those that wait.
+//
+// Who comes next is decided by next alone; the rest doesn't know. It is safe for concurrent use.
+type workers struct {
+	mu      sync.Mutex
+	free    int
+	served  uint64 // turns granted so far
+	tenants map[string]*tenantTurns
+	waiting []*tenantTurns
+}
+
+// tenantTurns are the consumers of one tenant.
+type tenantTurns struct {
+	lastServed uint64 // the value of workers.served at its last turn
+	consumers  map[string]*consumerTurns
+	waiting    []*consumerTurns
+}
+
+// consumerTurns are the turns that wait of one consumer, oldest first.
+type consumerTurns struct {
+	lastServed uint64
+	turns      ring[*turn]
+}
+
+// turn is a place in the queue for a worker, and then the right to use one.
+type turn struct {
+	workers *workers
+	granted chan struct{} // closed when the worker is there
+	state   turnState     // guarded by workers.mu
+}
+
+type turnState uint8
+
+const (
+	turnWaiting turnState = iota
+	turnGranted
+	turnOver
+)
+
+func newWorkers(n int) *workers {
+	return &workers{free: n, tenants: make(map[string]*tenantTurns)}
+}
+
+// enqueue takes a place in the queue. The turn must be ended by done.
+func (w *workers) enqueue(tenant, consumer string) *turn {
+	t := &turn{workers: w, granted: make(chan struct{})}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.push(tenant, consumer, t)
+	w.grant()
+	return t
+}
+
+// wait returns nil once the turn has come, or the error of the first context that is done. Its caller may then run a
+// guest, and ends the turn in either case.
+func (t *turn) wait(stop, held context.Context) error {
+	select {
+	case <-t.granted:
+	case <-stop.Done():
+	case <-held.Done():
+	}
+	// A turn that came together with a reason not to run doesn't count.
+	if err := stop.Err(); err != nil {
+		return err
+	}
+	return held.Err()
+}
+
+// done gives the worker, or the place in the queue, back. It may be called more than once.
+func (t *turn) done() {
+	w := t.workers
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t.state == turnGranted {
+		w.free++
+	}
+	t.state = turnOver
+	w.grant()
+}
+
+// grant gives free workers to those that wait.
+func (w *workers) grant() {
+	for w.free > 0 {
+		t := w.next()
+		if t == nil {
+			return
+		}
+		if t.state == turnOver { // left the queue
+			continue
+		}
+		t.state = turnGranted
+		w.free--
+		close(t.granted)
+	}
+}
+
+func (w *workers) push(tenant, consumer string, t *turn) {
+	tt := w.tenants[tenant]
+	if tt == nil {
+		tt = &tenantTurns{consumers: make(map[string]*consumerTurns)}
+		w.tenants[tenant] = tt
+	}
+	ct := tt.consumers[consumer]
+	if ct == nil {
+		ct = &consumerTurns{}
+		tt.consumers[consumer] = ct
+	}
+	if len(tt.waiting) == 0 {
+		w.waiting = append(w.waiting, tt)
+	}
+	if ct.turns.len() == 0 {
+		tt.waiting = append(tt.waiting, ct)
+	}
+	ct.turns.push(t)
+}
+
+// next takes the turn that comes next out of the queue; nil if none waits.
+func (w *workers) next() *turn {
+	if len(w.waiting) == 0 {
+		return nil
+	}
+	tenant := longest(w.waiting, func(tt *tenantTurns) uint64 { return tt.lastServed })
+	tt := w.waiting[tenant]
+	consumer := longest(tt.waiting, func(ct *consumerTurns) uint64 { return ct.lastServed })
+	ct := tt.waiting[consumer]
+	t := ct.turns.pop()
+	if t.state != turnOver {
+		w.served++
+		tt.lastServed, ct.lastServed = w.served, w.served
+	}
+	if ct.turns.len() == 0 {
+		tt.waiting = slices.Delete(tt.waiting, consumer, consumer+1)
+	}
+	if len(tt.waiting) == 0 {
+		w.waiting = slices.Delete(w.waiting, tenant, tenant+1)
+	}
+	return t
+}
+
+// longest returns the index of the one that has waited longest: the least lastServed, the first of them if they are equal.
+func longest[T any](waiting []T, lastServed func(T) uint64) int {
+	least := 0
+	for i := range waiting {
+		if lastServed(waiting[i]) < lastServed(waiting[least]) {
+			least = i
+		}
+	}
+	return least
+}
+
+// ring is a queue that reuses its memory.
+type ring[T any] struct {
+	items []T
+	head  int
+}
+
+func (r *ring[T]) len() int { return len(r.items) - r.head }
+
+func (r *ring[T]) push(v T) { r.items = append(r.items, v) }
+
+// pop takes the oldest; there must be one.
+func (r *ring[T]) pop() T {
+	var none T
+	v := r.items[r.head]
+	r.items[r.head] = none
+	r.head++
+	if r.head*2 >= len(r.items) {
+		n := copy(r.items, r.items[r.head:])
+		clear(r.items[n:])
+		r.items, r.head = r.items[:n], 0
+	}
+	return v
+}

@@ -1,0 +1,198 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+	goruntime "runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// order ends the turns one after another and returns the labels in the order in which they were granted.
+func order(turns map[string]*turn) []string {
+	var out []string
+	for len(turns) > 0 {
+		var now string
+		for label, t := range turns {
+			select {
+			case <-t.granted:
+				now = label
+			default:
+			}
+		}
+		if now == "" {
+			return append(out, "stuck")
+		}
+		out = append(out, now)
+		turns[now].done()
+		delete(turns, now)
+	}
+	return out
+}
+
+func TestWorkers(t *testing.T) {
+	t.Run("ConsumersTakeTurns", func(t *testing.T) {
+		w := newWorkers(1)
+		turns := map[string]*turn{}
+		for _, consumer := range []string{"a", "b", "c"} {
+			for i := range 3 {
+				turns[fmt.Sprint(consumer, i)] = w.enqueue("t", consumer)
+			}
+		}
+		require.Equal(t, []string{"a0", "b0", "c0", "a1", "b1", "c1", "a2", "b2", "c2"}, order(turns))
+	})
+	t.Run("ATenantWithManyConsumersGetsNoMoreThanOneWithOne", func(t *testing.T) {
+		w := newWorkers(1)
+		turns := map[string]*turn{"x": w.enqueue("z", "x")}
+		for _, consumer := range []string{"a", "b", "c"} {
+			for i := range 2 {
+				turns[fmt.Sprint(consumer, i)] = w.enqueue("many", consumer)
+			}
+		}
+		for i := range 3 {
+			turns[fmt.Sprint("solo", i)] = w.enqueue("one", "solo")
+		}
+		require.Equal(t, []string{"x", "a0", "solo0", "b0", "solo1", "c0", "solo2", "a1", "b1", "c1"}, order(turns))
+	})
+	t.Run("WhoComesNowAndThenWaitsForNobodysBurst", func(t *testing.T) {
+		w := newWorkers(1)
+		turns := map[string]*turn{}
+		for i := range 4 {
+			turns[fmt.Sprint("loud", i)] = w.enqueue("t", "loud")
+		}
+		turns["loud0"].done()
+		delete(turns, "loud0")
+		turns["quiet"] = w.enqueue("t", "quiet")
+		require.Equal(t, []string{"loud1", "quiet", "loud2", "loud3"}, order(turns))
+	})
+	t.Run("WhoLeavesTheQueueTakesNoWorker", func(t *testing.T) {
+		w := newWorkers(1)
+		running := w.enqueue("t", "a")
+		leaving, staying := w.enqueue("t", "b"), w.enqueue("t", "c")
+		stopped, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, leaving.wait(stopped, t.Context()), context.Canceled)
+		leaving.done()
+		running.done()
+		require.NoError(t, staying.wait(t.Context(), t.Context()))
+		staying.done()
+		staying.done()
+		require.Equal(t, 1, w.free, "done twice gives one worker back")
+	})
+	t.Run("AStopBeatsATurnThatHasCome", func(t *testing.T) {
+		w := newWorkers(1)
+		granted := w.enqueue("t", "a")
+		held, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, granted.wait(t.Context(), held), context.Canceled)
+	})
+	t.Run("NobodyIsForgottenAndNoWorkerIsLost", func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) {
+			total := rapid.IntRange(1, 4).Draw(t, "workers")
+			w := newWorkers(total)
+			var open []*turn
+			for range rapid.IntRange(1, 200).Draw(t, "steps") {
+				if len(open) == 0 || rapid.Bool().Draw(t, "enqueue") {
+					name := rapid.StringMatching("[ab]").Draw(t, "tenant")
+					open = append(open, w.enqueue(name, rapid.StringMatching("[xyz]").Draw(t, "consumer")))
+				} else {
+					i := rapid.IntRange(0, len(open)-1).Draw(t, "which")
+					open[i].done()
+					open = append(open[:i], open[i+1:]...)
+				}
+				granted := 0
+				for _, o := range open {
+					if o.state == turnGranted {
+						granted++
+					}
+				}
+				if granted != min(total, len(open)) || w.free != total-granted {
+					t.Fatalf("%d open, %d workers: %d granted, %d free", len(open), total, granted, w.free)
+				}
+			}
+		})
+	})
+}
+
+func TestBudget(t *testing.T) {
+	t.Run("GivesWhatIsFreeAtMostWhatIsWanted", func(t *testing.T) {
+		b := newBudget(room{messages: 10, bytes: 100})
+		got, err := b.take(t.Context(), room{messages: 4, bytes: 1000})
+		require.NoError(t, err)
+		require.Equal(t, room{messages: 4, bytes: 100}, got)
+		b.give(room{messages: 4, bytes: 60})
+		got, err = b.take(t.Context(), room{messages: 100, bytes: 1000})
+		require.NoError(t, err)
+		require.Equal(t, room{messages: 10, bytes: 60}, got)
+	})
+	t.Run("AMessageLargerThanTheRoomIsPaidBackFirst", func(t *testing.T) {
+		b := newBudget(room{messages: 10, bytes: 100})
+		got, err := b.take(t.Context(), room{messages: 10, bytes: 100})
+		require.NoError(t, err)
+		b.give(got.less(room{messages: 1, bytes: 150}))
+		require.Equal(t, room{messages: 9, bytes: -50}, b.free)
+		stopped, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = b.take(stopped, room{messages: 1, bytes: 1})
+		require.ErrorIs(t, err, context.Canceled)
+		b.give(room{messages: 1, bytes: 150})
+		require.Equal(t, room{messages: 10, bytes: 100}, b.free)
+	})
+	t.Run("WaitersAreServedInTheirOrder", func(t *testing.T) {
+		b := newBudget(room{messages: 1, bytes: 1})
+		first, err := b.take(t.Context(), room{messages: 1, bytes: 1})
+		require.NoError(t, err)
+		served := make(chan int)
+		for i := range 3 {
+			go func() {
+				got, _ := b.take(t.Context(), room{messages: 1, bytes: 1})
+				served <- i
+				b.give(got)
+			}()
+			waitUntil(func() bool {
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				return len(b.waiters) == i+1
+			})
+		}
+		b.give(first)
+		for i := range 3 {
+			require.Equal(t, i, <-served)
+		}
+	})
+	t.Run("NothingIsLostWhateverWaitersDo", func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) {
+			total := room{messages: rapid.IntRange(1, 5).Draw(t, "messages"), bytes: rapid.Int64Range(1, 50).Draw(t, "bytes")}
+			b := newBudget(total)
+			var held []room
+			for range rapid.IntRange(1, 50).Draw(t, "steps") {
+				if len(held) > 0 && rapid.Bool().Draw(t, "give") {
+					b.give(held[0])
+					held = held[1:]
+					continue
+				}
+				ctx, cancel := context.WithCancel(context.Background())
+				cancel() // takes only what is free now, or nothing
+				want := room{messages: rapid.IntRange(1, 9).Draw(t, "m"), bytes: rapid.Int64Range(1, 99).Draw(t, "b")}
+				if got, err := b.take(ctx, want); err == nil {
+					held = append(held, got)
+				}
+			}
+			for _, h := range held {
+				b.give(h)
+			}
+			if b.free != total || len(b.waiters) != 0 {
+				t.Fatalf("%+v of %+v is left, %d wait", b.free, total, len(b.waiters))
+			}
+		})
+	})
+}
+
+// waitUntil spins on a condition that another goroutine is about to make true.
+func waitUntil(ready func() bool) {
+	for !ready() {
+		goruntime.Gosched()
+	}
+}
