@@ -1,0 +1,202 @@
+package signedctx
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/longshore/longshore/limits"
+)
+
+// Claim is one claim of the producer's own; it goes into the token under "ext".
+type Claim struct{ Key, Value string }
+
+// Principal is who publishes.
+type Principal struct {
+	Tenant  string
+	Subject string  // such as "local:1000"; at most limits.KeyBytes
+	Claims  []Claim // distinct keys, whatever their case; at most limits.TokenClaims and limits.TokenClaimsBytes
+}
+
+// Binding is the message that a context is sealed to: the seal covers every field of it. An empty content type or
+// parent is the same as none.
+type Binding struct {
+	MessageID   string
+	Tenant      string
+	Topic       string
+	ContentType string
+	Metadata    [][2]string // key and value, in the order of the message
+	Payload     []byte
+	Options     []byte // the encoded publish options
+	Parent      string // id of the message whose handling published this one
+	Hops        uint32 // publications from message to message before this one
+}
+
+// Verified is what an accepted envelope says.
+type Verified struct {
+	Tenant   string
+	Subject  string
+	Issuer   string
+	TokenID  string
+	IssuedAt time.Time // of the token, to the second
+	SealedAt time.Time // when the message was published, to the millisecond
+	Claims   []Claim   // sorted by key
+}
+
+// Context mints and verifies the signed contexts of one issuer. It is safe for concurrent use.
+type Context struct {
+	keys     *Keyring
+	issuer   string
+	now      func() time.Time
+	minted   *cache[string, token]             // by principal
+	verified *cache[[sha256.Size]byte, claims] // by hash of the token
+}
+
+// token is a minted token, ready to seal with.
+type token struct {
+	raw    string
+	hash   [sha256.Size]byte
+	claims claims
+}
+
+// New returns a Context. The issuer names the host or fleet, in at most limits.KeyBytes; an envelope of another issuer
+// doesn't verify. The clock is time.Now outside of tests; only Seal reads it.
+func New(k *Keyring, issuer string, now func() time.Time) (*Context, error) {
+	if k == nil || now == nil {
+		return nil, errors.New("signed context: a keyring and a clock are needed")
+	}
+	if issuer == "" || checkText(issuer) != nil {
+		return nil, fmt.Errorf("signed context: issuer %.80q: give the host or fleet a name of valid UTF-8", issuer)
+	}
+	if err := limits.Check(limits.NameKeyBytes, int64(len(issuer)), limits.KeyBytes); err != nil {
+		return nil, fmt.Errorf("signed context: issuer: %w", err)
+	}
+	return &Context{
+		keys: k, issuer: issuer, now: now,
+		minted:   newCache[string, token](limits.VerifiedTokens),
+		verified: newCache[[sha256.Size]byte, claims](limits.VerifiedTokens),
+	}, nil
+}
+
+// Seal returns the envelope that binds p to the message b. The envelope belongs to the caller, and is at most
+// limits.EnvelopeBytes long. An error is a fault of the caller: a principal of another tenant than the message's, a
+// message without id, or claims over their limits (*limits.Error).
+func (c *Context) Seal(p Principal, b Binding) ([]byte, error) {
+	if p.Tenant != b.Tenant {
+		return nil, fmt.Errorf("seal: principal of tenant %.80q, message of tenant %.80q: they must be the same",
+			p.Tenant, b.Tenant)
+	}
+	if b.MessageID == "" || b.Topic == "" {
+		return nil, errors.New("seal: the message needs its id and topic before it is sealed")
+	}
+	now := c.now()
+	if ms := now.UnixMilli(); ms < 0 || ms > maxMillis {
+		return nil, fmt.Errorf("seal: the clock says %v: set it", now)
+	}
+	t, err := c.token(p, now)
+	if err != nil {
+		return nil, fmt.Errorf("seal: %w", err)
+	}
+	key := c.keys.sealer
+	e := envelope{token: []byte(t.raw), keyID: []byte(key.id), sealed: now.UnixMilli(), binding: b.digest()}
+	e.seal = key.seal(e, t.hash)
+	return e.encode(), nil
+}
+
+// token returns a token of p whose window holds now, from the cache if there is one.
+func (c *Context) token(p Principal, now time.Time) (token, error) {
+	id := p.encode()
+	if t, ok := c.minted.get(id); ok && now.Unix() >= t.claims.issued && now.Unix() < t.claims.expires {
+		return t, nil
+	}
+	raw, cl, err := mint(c.keys.signer, c.issuer, p, now)
+	if err != nil {
+		return token{}, err
+	}
+	t := token{raw: raw, hash: tokenHash(raw), claims: cl}
+	c.minted.put(id, t)
+	return t, nil
+}
+
+// encode returns a string that no other principal has.
+func (p Principal) encode() string {
+	var room [256]byte
+	t := appendText(room[:0], p.Tenant)
+	t = appendText(t, p.Subject)
+	for _, o := range p.Claims {
+		t = appendText(t, o.Key)
+		t = appendText(t, o.Value)
+	}
+	return string(t)
+}
+
+// Verify accepts an envelope that was sealed for exactly the message b, and says who published it. Every error is a
+// *Refusal. It keeps none of its arguments.
+func (c *Context) Verify(sealed []byte, b Binding) (Verified, error) {
+	if len(sealed) == 0 {
+		return Verified{}, refuse(ClassMissing, "the message has no envelope")
+	}
+	e, err := decodeEnvelope(sealed)
+	if err != nil {
+		return Verified{}, &Refusal{Class: ClassMalformed, Err: err}
+	}
+	hash := sha256.Sum256(e.token)
+	cl, err := c.claims(e.token, hash)
+	if err != nil {
+		return Verified{}, err
+	}
+	if err := c.checkSeal(e, hash); err != nil {
+		return Verified{}, err
+	}
+	if err := c.checkBinding(e, cl, b); err != nil {
+		return Verified{}, err
+	}
+	return Verified{
+		Tenant: cl.tenant, Subject: cl.subject, Issuer: cl.issuer, TokenID: cl.id,
+		IssuedAt: time.Unix(cl.issued, 0), SealedAt: time.UnixMilli(e.sealed), Claims: slices.Clone(cl.own),
+	}, nil
+}
+
+// claims returns what the token says, if it is genuine. Only genuine ones are cached.
+func (c *Context) claims(raw []byte, hash [sha256.Size]byte) (claims, error) {
+	if cl, ok := c.verified.get(hash); ok {
+		return cl, nil
+	}
+	cl, err := c.keys.verifyToken(string(raw))
+	if err != nil {
+		return claims{}, err
+	}
+	c.verified.put(hash, cl)
+	return cl, nil
+}
+
+// checkSeal refuses an envelope whose seal a holder of the key didn't make for this token, time and binding.
+func (c *Context) checkSeal(e envelope, hash [sha256.Size]byte) error {
+	key := c.keys.seals[string(e.keyID)]
+	switch {
+	case !keyIDForm.Match(e.keyID):
+		return refuse(ClassMalformed, "the seal's key id is none that a key can have")
+	case key == nil:
+		return refuse(ClassUnknownKey, "no seal key has the id %q", e.keyID)
+	case !key.sealed(e, hash):
+		return refuse(ClassSignature, "the seal isn't made by key %q", e.keyID)
+	}
+	return nil
+}
+
+// checkBinding refuses a genuine envelope that belongs elsewhere.
+func (c *Context) checkBinding(e envelope, cl claims, b Binding) error {
+	switch {
+	case cl.issuer != c.issuer:
+		return refuse(ClassMismatch, "the token is of another issuer than this host")
+	case cl.tenant != b.Tenant || cl.audience != b.Tenant:
+		return refuse(ClassMismatch, "the token is of another tenant than the message")
+	case e.binding != b.digest():
+		return refuse(ClassMismatch, "the envelope was sealed for another message, or the message was changed")
+	case !cl.covers(e.sealed):
+		return refuse(ClassExpired, "sealed outside the window of the token")
+	}
+	return nil
+}
