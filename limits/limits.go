@@ -170,7 +170,7 @@ const (
 	NameKeyBytes       Name = "key bytes"
 	NameTopics         Name = "topics of a tenant"
 	NameHops           Name = "hops"
-	NameTokenBytes     Name = "token bytes"
+	NameTokenBytes     Name = "token bytes" //nolint:gosec // the name of a bound
 	NameTokenClaims    Name = "token claims"
 )
 

@@ -170,10 +170,15 @@ func TestWaitReady(t *testing.T) {
 	}{
 		"IsWokenByAPublish": {
 			before: func(*testing.T, *Log) {},
-			event:  func(t *testing.T, l *Log) { publish(t, l, testTopic, "a") },
+			event: func(t *testing.T, l *Log) {
+				t.Helper()
+				t.Helper()
+				publish(t, l, testTopic, "a")
+			},
 		},
 		"IsWokenByARetryThatComesDue": {
 			before: func(t *testing.T, l *Log) {
+				t.Helper()
 				publish(t, l, testTopic, "a")
 				d := claimOne(t, l, testTopic)
 				require.NoError(t, l.Settle(t.Context(), []Settlement{{Lease: d.Lease, Verdict: Retry, Delay: time.Hour}}, nil))
@@ -182,30 +187,45 @@ func TestWaitReady(t *testing.T) {
 			after: time.Hour,
 		},
 		"IsWokenByALeaseThatRunsOut": {
-			before: func(t *testing.T, l *Log) { publish(t, l, testTopic, "a"); claimOne(t, l, testTopic) },
-			event:  func(*testing.T, *Log) {},
-			after:  time.Minute,
+			before: func(t *testing.T, l *Log) {
+				t.Helper()
+				t.Helper()
+				publish(t, l, testTopic, "a")
+				claimOne(t, l, testTopic)
+			},
+			event: func(*testing.T, *Log) {},
+			after: time.Minute,
 		},
 		"IsWokenByAResume": {
 			before: func(t *testing.T, l *Log) {
+				t.Helper()
 				publish(t, l, testTopic, "a")
 				require.NoError(t, l.Pause(t.Context(), testTenant, testTopic, true))
 			},
-			event: func(t *testing.T, l *Log) { require.NoError(t, l.Pause(t.Context(), testTenant, testTopic, false)) },
+			event: func(t *testing.T, l *Log) {
+				t.Helper()
+				require.NoError(t, l.Pause(t.Context(), testTenant, testTopic, false))
+			},
 		},
 		"IsWokenByARelease": {
 			before: func(t *testing.T, l *Log) {
+				t.Helper()
 				publish(t, l, testTopic, "a")
 				held = claimOne(t, l, testTopic)
 			},
-			event: func(t *testing.T, l *Log) { settle(t, l, held, Release, "") },
+			event: func(t *testing.T, l *Log) {
+				t.Helper()
+				settle(t, l, held, Release, "")
+			},
 		},
 		"IsWokenByARedrive": {
 			before: func(t *testing.T, l *Log) {
+				t.Helper()
 				publish(t, l, testTopic, "a")
 				settle(t, l, claimOne(t, l, testTopic), Bury, "bad")
 			},
 			event: func(t *testing.T, l *Log) {
+				t.Helper()
 				_, err := l.Redrive(t.Context(), testTenant, testTopic, Redrive{})
 				require.NoError(t, err)
 			},

@@ -10,6 +10,9 @@ import (
 // are verified before anything is decoded, so it means a fault of the program or a file of another one.
 var errTruncated = errors.New("malformed record")
 
+// formatVersion is the first byte of every record and frame. A newer one is refused, older ones have to be read for ever.
+const formatVersion = 1
+
 // Integers are unsigned varints, signed ones zig-zag varints, strings and byte slices have their length before them.
 
 func appendString[T string | []byte](b []byte, s T) []byte {
@@ -95,13 +98,13 @@ func (d *decoder) end(what string) error {
 }
 
 // version reads the version byte of a record or frame and refuses one that this program doesn't know.
-func (d *decoder) version(what string, known byte) error {
+func (d *decoder) version(what string) error {
 	v := d.byte()
 	if d.err != nil {
 		return fmt.Errorf("%s: %w", what, d.err)
 	}
-	if v != known {
-		return fmt.Errorf("%s: version %d was written by a newer program; this one knows %d", what, v, known)
+	if v != formatVersion {
+		return fmt.Errorf("%s: version %d was written by a newer program; this one knows %d", what, v, formatVersion)
 	}
 	return nil
 }

@@ -24,8 +24,6 @@ type frame interface {
 	apply(s *state, number uint64)
 }
 
-const frameVersion = 1
-
 // The kinds of frames, as the journal stores them. Numbers are never used again for something else.
 const (
 	kindPublish = 1
@@ -278,12 +276,12 @@ func (d *decoder) discard() *discardFrame {
 }
 
 // encodeFrame appends the body of a frame.
-func encodeFrame(b []byte, f frame) []byte { return f.append(append(b, frameVersion)) }
+func encodeFrame(b []byte, f frame) []byte { return f.append(append(b, formatVersion)) }
 
 // decodeFrame returns the frame of a body. It copies what it keeps.
 func decodeFrame(kind uint8, body []byte) (frame, error) {
 	d := &decoder{b: body}
-	if err := d.version("frame", frameVersion); err != nil {
+	if err := d.version("frame"); err != nil {
 		return nil, err
 	}
 	var f frame

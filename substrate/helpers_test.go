@@ -95,7 +95,7 @@ func stats(t *testing.T, l *Log, topic string) Stats {
 }
 
 // crash returns a copy of the log's folder as a kill of the process would leave it now. Badger's files are sparse.
-func crash(t testing.TB, dir string) string {
+func crash(t *testing.T, dir string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "log")
 	out, err := exec.CommandContext(t.Context(), "cp", "-r", "--sparse=always", dir, to).CombinedOutput()

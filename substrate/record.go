@@ -13,10 +13,9 @@ import (
 //	state       1 | flags (1 paused) | cursor | ready | dead | published, acked, buried, redriven, discarded | policy
 //	policy      for each of depth, rate, message bytes: 0 not set, else the value + 1
 //	checkpoint  1 | frame | next position | opening
-const recordVersion = 1
 
 func appendMessage(b []byte, id messageID, m *Message) []byte {
-	b = append(b, recordVersion)
+	b = append(b, formatVersion)
 	b = appendID(b, id)
 	b = appendString(b, m.ContentType)
 	b = binary.AppendUvarint(b, uint64(len(m.Metadata)))
@@ -34,7 +33,7 @@ func appendMessage(b []byte, id messageID, m *Message) []byte {
 // decodeMessage returns the message of a record. It copies nothing but strings: the slices alias body.
 func decodeMessage(name TopicName, body []byte) (Message, error) {
 	d := decoder{b: body}
-	if err := d.version("message", recordVersion); err != nil {
+	if err := d.version("message"); err != nil {
 		return Message{}, err
 	}
 	m := Message{ID: d.id().String(), Tenant: name.Tenant, Topic: name.Topic, ContentType: d.string()}
@@ -54,7 +53,7 @@ func decodeMessage(name TopicName, body []byte) (Message, error) {
 // messageHead returns id and payload size of a message's record.
 func messageHead(body []byte) (id messageID, payloadBytes int, err error) {
 	d := decoder{b: body}
-	if err := d.version("message", recordVersion); err != nil {
+	if err := d.version("message"); err != nil {
 		return messageID{}, 0, err
 	}
 	id = d.id()
@@ -81,7 +80,7 @@ func appendFlight(b []byte, f *flight) []byte {
 	if f.leased {
 		flags = 1
 	}
-	b = append(b, recordVersion, flags)
+	b = append(b, formatVersion, flags)
 	b = binary.AppendVarint(b, f.at)
 	b = binary.AppendUvarint(b, uint64(f.attempt))
 	b = binary.AppendUvarint(b, f.token)
@@ -91,7 +90,7 @@ func appendFlight(b []byte, f *flight) []byte {
 
 func decodeFlight(position uint64, body []byte) (*flight, error) {
 	d := decoder{b: body}
-	if err := d.version("delivery", recordVersion); err != nil {
+	if err := d.version("delivery"); err != nil {
 		return nil, err
 	}
 	f := &flight{position: position, leased: d.byte()&1 != 0, at: d.int(), attempt: int(d.uint()), token: d.uint(), reason: d.string()}
@@ -111,7 +110,7 @@ func (d *decoder) origin() origin {
 }
 
 func appendDead(b []byte, r *deadRecord) []byte {
-	b = append(b, recordVersion)
+	b = append(b, formatVersion)
 	b = binary.AppendUvarint(b, uint64(r.attempts))
 	b = appendString(b, r.reason)
 	b = binary.AppendVarint(b, r.died)
@@ -121,7 +120,7 @@ func appendDead(b []byte, r *deadRecord) []byte {
 
 func decodeDead(body []byte) (*deadRecord, error) {
 	d := decoder{b: body}
-	if err := d.version("dead letter", recordVersion); err != nil {
+	if err := d.version("dead letter"); err != nil {
 		return nil, err
 	}
 	r := &deadRecord{attempts: int(d.uint()), reason: d.string(), died: d.int(), receipt: append([]byte(nil), d.bytes()...)}
@@ -134,7 +133,7 @@ func appendTopic(b []byte, t *topic) []byte {
 	if t.paused {
 		flags = 1
 	}
-	b = append(b, recordVersion, flags)
+	b = append(b, formatVersion, flags)
 	b = binary.AppendUvarint(b, t.cursor)
 	for _, n := range []int64{t.ready, t.dead} {
 		b = binary.AppendUvarint(b, uint64(n))
@@ -147,7 +146,7 @@ func appendTopic(b []byte, t *topic) []byte {
 
 func decodeTopic(name TopicName, body []byte) (*topic, error) {
 	d := decoder{b: body}
-	if err := d.version("topic state", recordVersion); err != nil {
+	if err := d.version("topic state"); err != nil {
 		return nil, err
 	}
 	t := newTopic(name)
@@ -189,7 +188,7 @@ type checkpoint struct {
 }
 
 func (c checkpoint) append(b []byte) []byte {
-	b = append(b, recordVersion)
+	b = append(b, formatVersion)
 	for _, n := range []uint64{c.frame, c.nextPosition, c.opening} {
 		b = binary.AppendUvarint(b, n)
 	}
@@ -198,7 +197,7 @@ func (c checkpoint) append(b []byte) []byte {
 
 func decodeCheckpoint(body []byte) (checkpoint, error) {
 	d := decoder{b: body}
-	if err := d.version("checkpoint", recordVersion); err != nil {
+	if err := d.version("checkpoint"); err != nil {
 		return checkpoint{}, err
 	}
 	c := checkpoint{frame: d.uint(), nextPosition: d.uint(), opening: d.uint()}

@@ -68,9 +68,9 @@ func TestOpen(t *testing.T) {
 	})
 
 	t.Run("RefusesAStateOfANewerVersion", func(t *testing.T) {
-		_, err := decodeTopic(TopicName{"a", "b"}, []byte{recordVersion + 1, 0})
+		_, err := decodeTopic(TopicName{"a", "b"}, []byte{formatVersion + 1, 0})
 		require.ErrorContains(t, err, "version 2")
-		_, err = decodeFrame(kindPublish, []byte{frameVersion + 1})
+		_, err = decodeFrame(kindPublish, []byte{formatVersion + 1})
 		require.ErrorContains(t, err, "version 2")
 	})
 
@@ -149,8 +149,7 @@ func (m *model) pick(rt *rapid.T, state string) (string, *modelMessage) {
 
 func TestLogAgreesWithAModelThroughCrashes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		dir, err := os.MkdirTemp(t.TempDir(), "log")
-		require.NoError(rt, err)
+		dir := t.TempDir()
 		l, err := Open(t.Context(), Options{Dir: dir, SegmentBytes: testSegment})
 		require.NoError(rt, err)
 		defer func() { require.NoError(rt, l.Close()) }()

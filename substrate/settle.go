@@ -82,8 +82,8 @@ func validateSettlements(settlements []Settlement, outbox bool) error {
 
 // planSettlement checks the lease and makes the settlement's times absolute.
 func (l *Log) planSettlement(s *Settlement, now time.Time) (settled, error) {
-	if _, err := l.holder(s.Lease); err != nil {
-		return settled{}, err
+	if !l.holds(s.Lease) {
+		return settled{}, ErrLeaseLost
 	}
 	item := settled{
 		name:     laneName{TopicName{s.Lease.Tenant, s.Lease.Topic}, s.Lease.Lane},
@@ -99,20 +99,14 @@ func (l *Log) planSettlement(s *Settlement, now time.Time) (settled, error) {
 	return item, nil
 }
 
-// holder returns the flight that the lease is the newest of, or ErrLeaseLost.
-func (l *Log) holder(lease Lease) (*flight, error) {
-	if lease.Lane != "" {
-		return nil, ErrLeaseLost
-	}
+// holds reports whether the lease is the newest of its message.
+func (l *Log) holds(lease Lease) bool {
 	t := l.state.topics[TopicName{lease.Tenant, lease.Topic}]
-	if t == nil {
-		return nil, ErrLeaseLost
+	if t == nil || lease.Lane != "" {
+		return false
 	}
 	f := t.flights[lease.Position]
-	if f == nil || !f.leased || f.token != lease.Token {
-		return nil, ErrLeaseLost
-	}
-	return f, nil
+	return f != nil && f.leased && f.token == lease.Token
 }
 
 // Extend moves the end of the holder's own lease to d from now and returns it, or ErrLeaseLost.
@@ -122,8 +116,8 @@ func (l *Log) Extend(ctx context.Context, lease Lease, d time.Duration) (time.Ti
 	}
 	var until time.Time
 	err := l.submit(ctx, &request{bytes: entryOverheadBytes, plan: func(now time.Time) (frame, error) {
-		if _, err := l.holder(lease); err != nil {
-			return nil, err
+		if !l.holds(lease) {
+			return nil, ErrLeaseLost
 		}
 		until = now.Add(d)
 		return &extendFrame{

@@ -55,7 +55,7 @@ func (w *writeBehind) abandon() {
 		return
 	}
 	select {
-	case <-w.stored:
+	case <-w.stored: //nolint:errcheck // the log has failed already
 	case <-time.After(limits.AbandonWait):
 	}
 }

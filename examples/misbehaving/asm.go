@@ -198,5 +198,5 @@ func name(s string) code {
 
 // uleb encodes an unsigned number in LEB128, which is also Go's uvarint.
 func uleb[T int | uint32](v T) code {
-	return binary.AppendUvarint(nil, uint64(v)) //nolint:gosec // no caller has a negative count
+	return binary.AppendUvarint(nil, uint64(v)) // no caller has a negative count
 }

@@ -61,8 +61,8 @@ func newConsumer(pages uint32) *consumer {
 func (c *consumer) str(s string) code {
 	addr := c.text
 	c.data(addr, []byte(s))
-	c.text += int32(len(s))                             //nolint:gosec // a few short constants
-	return seq(i32Const(addr), i32Const(int32(len(s)))) //nolint:gosec // likewise
+	c.text += int32(len(s)) // a few short constants
+	return seq(i32Const(addr), i32Const(int32(len(s))))
 }
 
 // errorResult places an error result at addrErr. Its text is the size bytes at text, whatever they hold.

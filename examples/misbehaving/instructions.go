@@ -86,8 +86,8 @@ func globalSet(i int) code { return seq(code{opGlobalSet}, uleb(i)) }
 // loop is a block whose label 0, inside it, is its start.
 func loop(body ...code) code { return seq(code{opLoop, typeEmpty}, seq(body...), code{opEnd}) }
 
-// br jumps to an enclosing block, 0 being the innermost.
-func br(label int) code { return seq(code{opBr}, uleb(label)) }
+// again jumps to the start of the innermost loop, as the last instruction in its body.
+func again() code { return seq(code{opBr}, uleb(0)) }
 
 // brIf jumps if the popped i32 isn't 0.
 func brIf(label int) code { return seq(code{opBrIf}, uleb(label)) }

@@ -7,10 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/runtime"
 	"github.com/longshore/longshore/wasi/messaging"
-	"github.com/stretchr/testify/require"
 )
 
 func TestModules(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 )
 
 // forever is a loop that never ends.
-func forever() code { return seq(loop(br(0)), unreachable) }
+func forever() code { return seq(loop(again()), unreachable) }
 
 // spin loops until its fuel is gone.
 func spin() Module {
@@ -136,7 +136,7 @@ func callHost() Module {
 	return Module{
 		Name: "call-host", Does: "calls a host function forever", Limit: limits.NameHostCalls, Reason: "host-call-limit",
 		Limits: limits.DefaultGuest(),
-		Wasm:   c.handler(0, loop(localGet(paramMessage), key, call(removeMetadata), br(0)), unreachable),
+		Wasm:   c.handler(0, loop(localGet(paramMessage), key, call(removeMetadata), again()), unreachable),
 	}
 }
 
@@ -148,12 +148,12 @@ func chatter() Module {
 	line := []byte("are we there yet?\n")
 	c.data(addrText, line)
 	iovec := binary.LittleEndian.AppendUint32(nil, addrText)
-	c.data(addrIOVec, binary.LittleEndian.AppendUint32(iovec, uint32(len(line)))) //nolint:gosec // a short constant
+	c.data(addrIOVec, binary.LittleEndian.AppendUint32(iovec, uint32(len(line)))) // a short constant
 	return Module{
 		Name: "chatter", Does: "writes to its log forever", Limit: limits.NameLogBytes, Reason: "output-limit",
 		Limits: limits.DefaultGuest(),
 		Wasm: c.handler(0,
-			loop(i32Const(stdout), i32Const(addrIOVec), i32Const(1), i32Const(addrReturn), call(write), drop, br(0)),
+			loop(i32Const(stdout), i32Const(addrIOVec), i32Const(1), i32Const(addrReturn), call(write), drop, again()),
 			unreachable,
 		),
 	}
@@ -177,7 +177,7 @@ func hoardHandles() Module {
 	return Module{
 		Name: "hoard-handles", Does: "makes messages and never drops them", Limit: limits.NameHandles, Reason: "handle-limit",
 		Limits: limits.DefaultGuest(),
-		Wasm:   c.handler(0, loop(i32Const(addrHeap), i32Const(0), call(newMessage), drop, br(0)), unreachable),
+		Wasm:   c.handler(0, loop(i32Const(addrHeap), i32Const(0), call(newMessage), drop, again()), unreachable),
 	}
 }
 
@@ -186,7 +186,7 @@ func fail(name string, errorCase uint32, word string) Module {
 	text := "failing on purpose"
 	c := newConsumer(1)
 	c.data(addrText, []byte(text))
-	c.errorResult(errorCase, addrText, uint32(len(text))) //nolint:gosec // a short constant
+	c.errorResult(errorCase, addrText, uint32(len(text))) // a short constant
 	return Module{
 		Name: name, Does: "returns the error " + strconv.Quote(word), Reason: "guest-error: " + word,
 		Limits: limits.DefaultGuest(),

@@ -11,11 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/longshore/longshore/internal/config"
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/runtime"
 	"github.com/longshore/longshore/wasi/messaging"
-	"github.com/stretchr/testify/require"
 )
 
 // entry is what arrives at the end of the chain.
@@ -138,9 +139,9 @@ func build(t *testing.T, engine *runtime.Engine, name string) *runtime.Module {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name+".wasm")
 	command := buildCommand(name, file)
-	out, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput() //nolint:gosec // a fixed command
+	out, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput() // a fixed command
 	require.NoError(t, err, string(out))
-	wasm, err := os.ReadFile(file) //nolint:gosec // just built
+	wasm, err := os.ReadFile(file) // just built
 	require.NoError(t, err)
 	module, err := engine.Compile(t.Context(), name, wasm, limits.DefaultGuest())
 	require.NoError(t, err)

@@ -13,6 +13,7 @@ func TestDocument(t *testing.T) {
 	parse := func(text string) (*Plan, error) { return ParseManifest("m.yaml", []byte(text), DefaultHost()) }
 	accepted := func(text string) func(*testing.T) {
 		return func(t *testing.T) {
+			t.Helper()
 			plan, err := parse(text)
 			require.NoError(t, err)
 			require.Len(t, plan.Consumers, 1)
@@ -21,6 +22,7 @@ func TestDocument(t *testing.T) {
 	}
 	refused := func(text, fault string) func(*testing.T) {
 		return func(t *testing.T) {
+			t.Helper()
 			_, err := parse(text)
 			require.ErrorContains(t, err, fault)
 		}

@@ -139,7 +139,7 @@ func TestSuggestions(t *testing.T) {
 	s, err := compile(ManifestSchema())
 	require.NoError(t, err)
 	part := s.at("#/$defs/consumer")
-	for wrong, right := range map[string]string{"modul": "module", "limist": "limits", "Topic": "topic", "maxattempts": "max_attempts", "nmae": "name"} {
+	for wrong, right := range map[string]string{"modul": "module", "limist": "limits", "Topic": "topic", "maxattempts": "max_attempts", "nmae": "name"} { //nolint:misspell // misspelt on purpose
 		require.Equal(t, fmt.Sprintf("did you mean %q?", right), s.suggest(part, wrong))
 	}
 	require.Contains(t, s.suggest(part, "ordering"), "known keys: build, ")

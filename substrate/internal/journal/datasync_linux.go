@@ -10,7 +10,7 @@ import (
 // Datasync syncs the file's data, and of its metadata only what reading the data needs.
 func (f osFile) Datasync() error {
 	for {
-		err := unix.Fdatasync(int(f.Fd())) //nolint:gosec // a descriptor fits an int
+		err := unix.Fdatasync(int(f.Fd())) // a descriptor fits an int
 		if !errors.Is(err, unix.EINTR) {
 			return os.NewSyscallError("fdatasync", err)
 		}

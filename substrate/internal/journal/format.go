@@ -101,7 +101,7 @@ func appendFrame(b []byte, f Frame, durable uint64, salt uint32) []byte {
 	binary.LittleEndian.PutUint32(h[4:], crc32.Update(salt, castagnoli(), f.Body))
 	binary.LittleEndian.PutUint64(h[8:], f.Number)
 	binary.LittleEndian.PutUint64(h[16:], durable)
-	binary.LittleEndian.PutUint32(h[24:], uint32(len(f.Body))) //nolint:gosec // at most MaxFrameBytes, checked by Append
+	binary.LittleEndian.PutUint32(h[24:], uint32(len(f.Body))) // at most MaxFrameBytes, checked by Append
 	h[28] = formatVersion
 	h[29] = f.Kind
 	binary.LittleEndian.PutUint32(h[:], crc32.Update(salt, castagnoli(), h[4:]))

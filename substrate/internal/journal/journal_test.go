@@ -29,21 +29,21 @@ func collect() (*[]Frame, func(Frame) error) {
 }
 
 // start opens a journal on d, takes everything replayed for applied, and restarts it.
-func start(t testing.TB, d disk, o Options, applied uint64) *Journal {
-	t.Helper()
+func start(tb testing.TB, d disk, o Options, applied uint64) *Journal {
+	tb.Helper()
 	j, err := openOn(d, o, applied, func(Frame) error { return nil })
-	require.NoError(t, err)
-	require.NoError(t, j.Restart())
+	require.NoError(tb, err)
+	require.NoError(tb, j.Restart())
 	return j
 }
 
 // replayed opens a journal on d and returns what it replays.
-func replayed(t testing.TB, d disk, o Options, applied uint64) []Frame {
-	t.Helper()
+func replayed(tb testing.TB, d disk, o Options, applied uint64) []Frame {
+	tb.Helper()
 	frames, replay := collect()
 	j, err := openOn(d, o, applied, replay)
-	require.NoError(t, err)
-	require.NoError(t, j.Close())
+	require.NoError(tb, err)
+	require.NoError(tb, j.Close())
 	return *frames
 }
 
@@ -66,11 +66,11 @@ func groupBytes(frames []Frame) (n int64) {
 }
 
 // add reserves room for a group and appends it.
-func add(t testing.TB, j *Journal, durable bool, lengths ...int) []Frame {
-	t.Helper()
+func add(tb testing.TB, j *Journal, durable bool, lengths ...int) []Frame {
+	tb.Helper()
 	frames := group(j, lengths...)
-	require.NoError(t, j.Reserve(groupBytes(frames)))
-	require.NoError(t, j.Append(frames, durable))
+	require.NoError(tb, j.Reserve(groupBytes(frames)))
+	require.NoError(tb, j.Append(frames, durable))
 	return frames
 }
 

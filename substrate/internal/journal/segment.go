@@ -134,7 +134,7 @@ func (r *frameReader) frame(off int64, want uint64) (f Frame, ok bool, err error
 // scan looks from off for the next frame header that checks and has a number of at least low. It returns at < 0 if there
 // is none.
 func (r *frameReader) scan(off int64, low uint64) (h frameHead, at int64, err error) {
-	high := r.segment.head.first + uint64(r.segment.size)/frameHeadBytes //nolint:gosec // a size is not negative
+	high := r.segment.head.first + uint64(r.segment.size)/frameHeadBytes // a size is not negative
 	for ; ; off += frameAlignBytes {
 		b, err := r.at(off, frameHeadBytes)
 		if b == nil {
