@@ -1,0 +1,112 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"go.uber.org/zap"
+
+	"github.com/longshore/longshore/cmd/host/internal/wire"
+	"github.com/longshore/longshore/dispatcher"
+	"github.com/longshore/longshore/signedctx"
+	"github.com/longshore/longshore/substrate"
+)
+
+// AdminOptions are what the admin interface needs. All fields are required.
+type AdminOptions struct {
+	Log       *substrate.Log
+	Context   *signedctx.Context
+	Publish   publish
+	Consumers func() []dispatcher.ConsumerStatus
+	Info      wire.HostInfo
+	Metrics   http.Handler
+	Ready     func() error
+	Logger    *zap.Logger
+}
+
+// NewAdmin returns the handler of the admin interface. It trusts whoever can connect.
+func NewAdmin(o AdminOptions) http.Handler {
+	mux := http.NewServeMux()
+	addHealth(mux, o.Ready)
+	mux.Handle("GET /metrics", o.Metrics)
+	cfg := huma.DefaultConfig("Longshore admin", o.Info.Version)
+	cfg.OpenAPIPath = "/admin/v1/openapi"
+	cfg.DocsPath, cfg.SchemasPath = "", "" // their pages load scripts from elsewhere
+	cfg.CreateHooks = nil                  // no $schema in what is answered
+	a := &admin{AdminOptions: o, api: humago.New(mux, cfg)}
+	a.addHost()
+	a.addTopics()
+	a.addDeadLetters()
+	a.addPolicy()
+	allowEmptyPayload(a.api)
+	return guardAdmin(mux)
+}
+
+// allowEmptyPayload drops huma's own check of base64, which refuses the empty string. Decoding checks it all the same.
+func allowEmptyPayload(api huma.API) {
+	if s := api.OpenAPI().Components.Schemas.Map()["NewMessage"]; s != nil {
+		s.Properties["data_base64"].ContentEncoding = ""
+	}
+}
+
+type admin struct {
+	AdminOptions
+	api huma.API
+}
+
+// TopicPath names a topic in a path; exported because huma fills only exported fields. A slash within the topic is percent-encoded.
+type TopicPath struct {
+	Tenant string `path:"tenant" doc:"tenant"`
+	Topic  string `path:"topic" doc:"topic, with each / written as %2F"`
+}
+
+const topicRoute = "/admin/v1/tenants/{tenant}/topics/{topic}"
+
+// valid reports a bad name before the log is asked.
+func (t TopicPath) valid() error {
+	if err := substrate.ValidTenant(t.Tenant); err != nil {
+		return err
+	}
+	return substrate.ValidTopic(t.Topic)
+}
+
+// body is an answer with a JSON body.
+type body[T any] struct{ Body T }
+
+// none is a request or an answer without content.
+type none struct{}
+
+// add registers one operation: id is its name in the OpenAPI document.
+func add[I, O any](a *admin, method, path, id, summary string, status int, h func(context.Context, *I) (O, error)) {
+	huma.Register(a.api, huma.Operation{
+		OperationID: id, Method: method, Path: path, Summary: summary, DefaultStatus: status, MaxBodyBytes: batchBodyBytes,
+	}, func(ctx context.Context, in *I) (*body[O], error) {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		out, err := h(ctx, in)
+		if err != nil {
+			p := problemOf(a.Logger, err)
+			if p.RetryAfterSeconds > 0 {
+				return nil, huma.ErrorWithHeaders(p, retryAfter(p))
+			}
+			return nil, p
+		}
+		return &body[O]{out}, nil
+	})
+}
+
+// addHost registers what is about the host as a whole.
+func (a *admin) addHost() {
+	add(a, http.MethodGet, "/admin/v1/host", "get-host", "Which host answers", http.StatusOK,
+		func(context.Context, *none) (wire.HostInfo, error) { return a.Info, nil })
+	add(a, http.MethodGet, "/admin/v1/consumers", "list-consumers", "The consumers and their states", http.StatusOK,
+		func(context.Context, *none) (wire.ConsumerList, error) {
+			list := wire.ConsumerList{Consumers: []wire.Consumer{}}
+			for _, c := range a.Consumers() {
+				list.Consumers = append(list.Consumers, consumerOf(c))
+			}
+			return list, nil
+		})
+}

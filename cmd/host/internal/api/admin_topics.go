@@ -1,0 +1,94 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/longshore/longshore/cmd/host/internal/wire"
+	"github.com/longshore/longshore/signedctx"
+	"github.com/longshore/longshore/substrate"
+)
+
+const peekMessages = 1000 // of one answer
+
+type topicsQuery struct {
+	Tenant string `query:"tenant" doc:"only this tenant's"`
+}
+
+type peekQuery struct {
+	TopicPath
+	After uint64 `query:"after" doc:"only positions above it"`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+}
+
+type publishRequest struct {
+	TopicPath
+	Body wire.Batch
+}
+
+type pauseRequest struct {
+	TopicPath
+	Body wire.Pause
+}
+
+// addTopics registers what is about topics and their messages.
+func (a *admin) addTopics() {
+	add(a, http.MethodGet, "/admin/v1/topics", "list-topics", "The topics with their counts", http.StatusOK, a.listTopics)
+	add(a, http.MethodGet, topicRoute, "get-topic", "One topic with its counts", http.StatusOK, a.getTopic)
+	add(a, http.MethodPost, topicRoute+"/messages", "publish", "Publish messages, all or none", http.StatusCreated, a.publishBatch)
+	add(a, http.MethodGet, topicRoute+"/messages", "peek", "Stored messages, by position", http.StatusOK, a.peek)
+	add(a, http.MethodPut, topicRoute+"/paused", "pause", "Pause or resume a topic", http.StatusOK, a.pause)
+}
+
+func (a *admin) listTopics(_ context.Context, q *topicsQuery) (wire.TopicList, error) {
+	list := wire.TopicList{Topics: []wire.TopicStats{}}
+	for _, s := range a.Log.Topics() {
+		if q.Tenant == "" || q.Tenant == s.Tenant {
+			list.Topics = append(list.Topics, statsOf(s))
+		}
+	}
+	return list, nil
+}
+
+func (a *admin) getTopic(_ context.Context, q *TopicPath) (wire.TopicStats, error) {
+	if err := q.valid(); err != nil {
+		return wire.TopicStats{}, err
+	}
+	s, ok := a.Log.Stats(q.Tenant, q.Topic)
+	if !ok {
+		return wire.TopicStats{}, substrate.ErrNotFound
+	}
+	return statsOf(s), nil
+}
+
+func (a *admin) publishBatch(ctx context.Context, r *publishRequest) (wire.Published, error) {
+	subject, err := localSubject(ctx)
+	if err != nil {
+		return wire.Published{}, err
+	}
+	who := signedctx.Principal{Tenant: r.Tenant, Subject: subject}
+	receipts, err := a.Publish(ctx, who, r.Topic, r.Body.Messages)
+	return wire.Published{Receipts: receipts}, err
+}
+
+func (a *admin) peek(ctx context.Context, q *peekQuery) (wire.PeekedList, error) {
+	if err := q.valid(); err != nil {
+		return wire.PeekedList{}, err
+	}
+	got, err := a.Log.Peek(ctx, q.Tenant, q.Topic, q.After, min(q.Limit, peekMessages))
+	if err != nil {
+		return wire.PeekedList{}, err
+	}
+	list := wire.PeekedList{Messages: make([]wire.Peeked, len(got))}
+	for i, p := range got {
+		list.Messages[i] = wire.Peeked{Position: p.Position, State: p.State, Message: messageOf(p.Message)}
+	}
+	return list, nil
+}
+
+func (a *admin) pause(ctx context.Context, r *pauseRequest) (wire.Pause, error) {
+	if err := r.valid(); err != nil {
+		return wire.Pause{}, err
+	}
+	return r.Body, a.Log.Pause(ctx, r.Tenant, r.Topic, r.Body.Paused)
+}

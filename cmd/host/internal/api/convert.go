@@ -1,0 +1,69 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/longshore/longshore/cmd/host/internal/wire"
+	"github.com/longshore/longshore/dispatcher"
+	"github.com/longshore/longshore/substrate"
+)
+
+func retryAfter(p *wire.Problem) http.Header {
+	return http.Header{"Retry-After": {strconv.Itoa(p.RetryAfterSeconds)}}
+}
+
+func statsOf(s substrate.Stats) wire.TopicStats {
+	out := wire.TopicStats{
+		Tenant: s.Tenant, Topic: s.Topic, Ready: s.Ready, Delayed: s.Delayed, Leased: s.Leased, DeadLetters: s.DeadLetters,
+		Paused: s.Paused, Published: s.Published, Acked: s.Acked, Buried: s.Buried, Redriven: s.Redriven, Discarded: s.Discarded,
+	}
+	if !s.Oldest.IsZero() {
+		t := s.Oldest.UTC()
+		out.OldestUnacked = &t
+	}
+	return out
+}
+
+func messageOf(m substrate.Message) wire.Message {
+	out := wire.Message{
+		ID: m.ID, Tenant: m.Tenant, Topic: m.Topic, ContentType: m.ContentType, DataBase64: m.Payload, Parent: m.Parent, Hops: m.Hops,
+	}
+	if out.DataBase64 == nil {
+		out.DataBase64 = []byte{}
+	}
+	for _, kv := range m.Metadata {
+		out.Metadata = append(out.Metadata, wire.Pair{Key: kv.Key, Value: kv.Value})
+	}
+	return out
+}
+
+func deadOf(d substrate.DeadLetter) wire.DeadLetter {
+	out := wire.DeadLetter{
+		ID: d.ID, Tenant: d.Tenant, Topic: d.Topic, Lane: d.Lane, Position: d.Position, Attempts: d.Attempts, Reason: d.Reason,
+		Published: d.Published.UTC(), Died: d.Died.UTC(), Redriven: d.Redriven, PayloadBytes: d.PayloadBytes,
+	}
+	if json.Valid(d.Receipt) {
+		out.Receipt = d.Receipt
+	}
+	return out
+}
+
+func policyOf(v substrate.PolicyView) wire.PolicyView {
+	return wire.PolicyView{
+		MaxDepth: policyValueOf(v.MaxDepth), MaxRatePerSec: policyValueOf(v.MaxRatePerSec), MaxMessageBytes: policyValueOf(v.MaxMessageBytes),
+	}
+}
+
+func policyValueOf(v substrate.PolicyValue) wire.PolicyValue {
+	out := wire.PolicyValue{Source: v.Source}
+	if v.Set || v.Value > 0 {
+		out.Value = &v.Value
+	}
+	return out
+}
+
+func consumerOf(c dispatcher.ConsumerStatus) wire.Consumer {
+	return wire.Consumer{Name: c.Name, Tenant: c.Tenant, Topic: c.Topic, State: string(c.State), Module: c.Module, Reason: c.Reason, InFlight: c.InFlight}
+}

@@ -1,0 +1,33 @@
+package api
+
+import (
+	"net"
+	"net/http"
+
+	"github.com/longshore/longshore/cmd/host/internal/wire"
+)
+
+// guardAdmin refuses what no tool of ours sends: a Host that isn't local (a page that rebinds its name to this machine)
+// and any Origin (a browser).
+func guardAdmin(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Values("Origin") != nil {
+			writeProblem(w, problem(http.StatusForbidden, wire.CodeForeign, "requests with an Origin header are refused here"))
+			return
+		}
+		if !localHost(r.Host) {
+			writeProblem(w, problem(http.StatusMisdirectedRequest, wire.CodeForeign, "the Host must be localhost"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// localHost reports whether a Host header names this machine.
+func localHost(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,16 @@
+package api
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// socketUID returns the user that connected the Unix socket fd.
+func socketUID(fd int) (uint32, error) {
+	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return 0, fmt.Errorf("SO_PEERCRED: %w", err)
+	}
+	return cred.Uid, nil
+}

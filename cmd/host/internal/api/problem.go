@@ -1,0 +1,96 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/longshore/longshore/cmd/host/internal/ingest"
+	"github.com/longshore/longshore/cmd/host/internal/wire"
+	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/substrate"
+)
+
+// problem makes a problem whose title is the phrase of its status.
+func problem(status int, code wire.Code, detail string) *wire.Problem {
+	return &wire.Problem{Title: http.StatusText(status), Status: status, Code: code, Detail: detail}
+}
+
+// problemOf translates an error of the packages below. What it doesn't know is logged, and answered without its text.
+func problemOf(log *zap.Logger, err error) *wire.Problem {
+	var (
+		known   *wire.Problem
+		invalid *ingest.InvalidError
+		name    *substrate.NameError
+		limit   *limits.Error
+		depth   *substrate.DepthError
+		rate    *substrate.RateError
+		body    *http.MaxBytesError
+	)
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &invalid), errors.As(err, &name):
+		return problem(http.StatusBadRequest, wire.CodeInvalid, err.Error())
+	case errors.As(err, &limit):
+		return limitProblem(limit)
+	case errors.As(err, &body):
+		return problem(http.StatusRequestEntityTooLarge, wire.CodeTooLarge,
+			"the body is larger than the "+strconv.FormatInt(body.Limit, 10)+" bytes that are taken here")
+	case errors.As(err, &rate):
+		return later(problem(http.StatusTooManyRequests, wire.CodeRate, err.Error()), rate.RetryAfter)
+	case errors.As(err, &depth):
+		return later(problem(http.StatusServiceUnavailable, wire.CodeDepth, err.Error()), time.Second)
+	case errors.Is(err, substrate.ErrStorageFull):
+		return problem(http.StatusInsufficientStorage, wire.CodeStorageFull, "the disk is full; nothing was stored")
+	case errors.Is(err, substrate.ErrNotFound):
+		return problem(http.StatusNotFound, wire.CodeNotFound, err.Error())
+	case errors.Is(err, substrate.ErrClosed):
+		return problem(http.StatusServiceUnavailable, wire.CodeUnavailable, "the host is stopping")
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return problem(http.StatusGatewayTimeout, wire.CodeTimeout, "the work took too long; it may or may not have been done")
+	}
+	log.Error("request failed", zap.Error(err))
+	return problem(http.StatusInternalServerError, wire.CodeInternal, "internal error; the host's log says more")
+}
+
+// limitProblem tells a message that is too large from a name that is too long and from a tenant with too many topics.
+func limitProblem(e *limits.Error) *wire.Problem {
+	switch e.Name {
+	case limits.NameTopics:
+		return problem(http.StatusInsufficientStorage, wire.CodeStorageFull, e.Error())
+	case limits.NameKeyBytes, limits.NameTopicBytes, limits.NameTokenBytes, limits.NameTokenClaims:
+		return problem(http.StatusBadRequest, wire.CodeInvalid, e.Error())
+	default:
+		return problem(http.StatusRequestEntityTooLarge, wire.CodeTooLarge, e.Error())
+	}
+}
+
+// later says when to try again, in whole seconds, rounded up.
+func later(p *wire.Problem, after time.Duration) *wire.Problem {
+	p.RetryAfterSeconds = max(1, int(math.Ceil(after.Seconds())))
+	return p
+}
+
+// writeProblem answers with p.
+func writeProblem(w http.ResponseWriter, p *wire.Problem) {
+	if p.RetryAfterSeconds > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(p.RetryAfterSeconds))
+	}
+	writeJSON(w, p.Status, wire.ProblemContentType, p)
+}
+
+// writeJSON answers with v. An error of the connection is the client's to notice.
+func writeJSON(w http.ResponseWriter, status int, contentType string, v any) {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v)
+}

@@ -1,0 +1,170 @@
+// Package app puts a host together and runs it: log, keys, modules, dispatcher, HTTP. It is the only place that knows all
+// the parts; open says in which order they come up, and Run how they go down.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/longshore/longshore/cmd/host/internal/api"
+	"github.com/longshore/longshore/cmd/host/internal/telemetry"
+	"github.com/longshore/longshore/dispatcher"
+	"github.com/longshore/longshore/internal/config"
+	"github.com/longshore/longshore/runtime"
+	"github.com/longshore/longshore/signedctx"
+	"github.com/longshore/longshore/substrate"
+)
+
+// Options is what a host is made of. All fields are required.
+type Options struct {
+	Host   *config.Host
+	Plan   *config.Plan // may have no consumers
+	Logger *zap.Logger
+	Build  telemetry.Build
+}
+
+const (
+	stopHTTP        = 5 * time.Second // that requests may take to end when the host stops
+	closeAfterFault = 2 * time.Second // that closing may take after a storage fault
+)
+
+// Issuer is who signs the contexts of a host that is no fleet.
+const Issuer = "longshore"
+
+// LogDir returns the folder of the log within a data folder.
+func LogDir(data string) string { return filepath.Join(data, "log") }
+
+// cacheDir returns the folder of compiled modules.
+func cacheDir(data string) string { return filepath.Join(data, "cache") }
+
+// ErrStorageFault says that the log stopped for good: what was acknowledged is on disk, and nothing more can be.
+var ErrStorageFault = errors.New("the log stopped after a storage fault; what was acknowledged is safe: " +
+	"check the disk, then start the host again")
+
+// parts are the running parts of a host.
+type parts struct {
+	Options
+	log        *substrate.Log
+	context    *signedctx.Context
+	engine     *runtime.Engine
+	metrics    *telemetry.Metrics
+	dispatcher *dispatcher.Dispatcher
+	ready      readiness
+	started    time.Time
+}
+
+// readiness says whether the host takes messages.
+type readiness struct {
+	serving atomic.Bool
+	log     *substrate.Log
+}
+
+// check returns nil, or why the host takes no messages.
+func (r *readiness) check() error {
+	select {
+	case <-r.log.Done():
+		return errors.New("the log has stopped")
+	default:
+	}
+	if !r.serving.Load() {
+		return errors.New("the host is starting or stopping")
+	}
+	return nil
+}
+
+// open makes the parts in their order: the log first, because its lock says that this host is the only one. A host that
+// answers on the socket is noticed before, without waiting for the lock. The returned function closes what was opened, also when there is an error.
+func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err error) {
+	p = &parts{Options: o, metrics: telemetry.NewMetrics(o.Build), started: time.Now()}
+	var closers []func() error
+	closeAll = func() error {
+		var errs []error
+		for i := len(closers) - 1; i >= 0; i-- {
+			errs = append(errs, closers[i]())
+		}
+		return errors.Join(errs...)
+	}
+	if _, err := api.CheckSocket(ctx, o.Host.Listen.Admin); err != nil {
+		return p, closeAll, err
+	}
+	if err := os.MkdirAll(o.Host.Data, 0o700); err != nil {
+		return p, closeAll, fmt.Errorf("data folder: %w", err)
+	}
+	if p.log, err = OpenLog(ctx, o.Host); err != nil {
+		return p, closeAll, err
+	}
+	closers = append(closers, p.log.Close)
+	p.ready.log = p.log
+	if p.context, err = OpenContext(o.Host); err != nil {
+		return p, closeAll, err
+	}
+	if p.engine, err = runtime.New(ctx, runtime.Options{CacheDir: cacheDir(o.Host.Data)}); err != nil {
+		return p, closeAll, fmt.Errorf("start the runtime: %w", err)
+	}
+	closers = append(closers, func() error { return p.engine.Close(context.WithoutCancel(ctx)) })
+	p.dispatcher, err = newDispatcher(ctx, p)
+	return p, closeAll, err
+}
+
+// OpenLog opens the log of a host with its topics' policies. No other process may have it open.
+func OpenLog(ctx context.Context, h *config.Host) (*substrate.Log, error) {
+	log, err := substrate.Open(ctx, substrate.Options{Dir: LogDir(h.Data)})
+	if err != nil {
+		return nil, fmt.Errorf("open the log in %s: %w", LogDir(h.Data), err)
+	}
+	if err := log.SetDefaults(policies(h)); err != nil {
+		return nil, errors.Join(fmt.Errorf("set the policies of the host config: %w", err), log.Close())
+	}
+	return log, nil
+}
+
+// OpenContext loads the host's keys, or makes them on the first start.
+func OpenContext(h *config.Host) (*signedctx.Context, error) {
+	keys, err := signedctx.LoadOrCreate(h.Keys)
+	if err != nil {
+		return nil, fmt.Errorf("load the signing keys in %s: %w", h.Keys, err)
+	}
+	return signedctx.New(keys, Issuer, time.Now)
+}
+
+// policies returns the topic policies of the host config.
+func policies(h *config.Host) map[substrate.TopicName]substrate.Policy {
+	out := make(map[substrate.TopicName]substrate.Policy, len(h.Topics))
+	for _, t := range h.Topics {
+		out[substrate.TopicName{Tenant: t.Tenant, Topic: t.Topic}] = substrate.Policy{
+			MaxDepth: t.MaxDepth, MaxRatePerSec: t.MaxRatePerSec, MaxMessageBytes: t.MaxMessageBytes,
+		}
+	}
+	return out
+}
+
+// newDispatcher compiles the plan's modules and makes their consumers.
+func newDispatcher(ctx context.Context, p *parts) (*dispatcher.Dispatcher, error) {
+	modules, err := Compile(ctx, p.engine, p.Plan)
+	if err != nil {
+		return nil, err
+	}
+	consumers := make([]dispatcher.Consumer, len(modules))
+	for i, c := range p.Plan.Consumers {
+		consumers[i] = dispatcher.Consumer{
+			Name: c.Name, Tenant: c.Tenant, Topic: c.Topic, Guest: modules[i], Limits: c.Guest,
+			Concurrency: c.Concurrency, MaxAttempts: c.MaxAttempts, Lease: c.Lease,
+			Retry:           dispatcher.Retry{Base: c.Retry.Base, Cap: c.Retry.Cap},
+			ContextOptional: !c.ContextRequired, Publish: c.Publish, Clients: c.Clients, NonRetryable: c.NonRetryable,
+		}
+	}
+	d, err := dispatcher.New(dispatcher.Options{
+		Queue: p.log, Context: p.context, Consumers: consumers, Logger: p.Logger, Observer: p.metrics, Grace: p.Host.Grace,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the consumers: %w", err)
+	}
+	return d, nil
+}

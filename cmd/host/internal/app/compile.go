@@ -1,0 +1,43 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/longshore/longshore/internal/config"
+	"github.com/longshore/longshore/runtime"
+)
+
+// Compile reads and compiles the module of every consumer of the plan, in its order. What is wrong with modules comes
+// back as config.Faults, all of them at once, each at the place in the manifest that names the module.
+func Compile(ctx context.Context, engine *runtime.Engine, plan *config.Plan) ([]*runtime.Module, error) {
+	var faults config.Faults
+	modules := make([]*runtime.Module, len(plan.Consumers))
+	for i := range plan.Consumers {
+		c := &plan.Consumers[i]
+		wasm, err := c.ReadModule()
+		var fault config.Fault
+		if errors.As(err, &fault) {
+			faults = append(faults, fault)
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("consumer %s: %w", c.Name, err)
+		}
+		modules[i], err = engine.Compile(ctx, c.Name, wasm, c.Guest)
+		var refused *runtime.ModuleError
+		if errors.As(err, &refused) {
+			faults = append(faults, c.ModuleFault(fmt.Sprintf("the host can't run it (%s): %v", refused.Stage, refused.Err),
+				"a core module for GOOS=wasip1 that exports the handler of wasi:messaging"))
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("consumer %s: %w", c.Name, err)
+		}
+	}
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	return modules, nil
+}

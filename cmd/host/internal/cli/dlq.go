@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore/longshore/cmd/host/internal/client"
+	"github.com/longshore/longshore/cmd/host/internal/wire"
+)
+
+// dlqFlags are the flags that the dlq commands share.
+type dlqFlags struct {
+	tenant    string
+	filter    wire.Filter
+	lane      string
+	olderThan time.Duration
+}
+
+func (c *command) dlqCommand() *cobra.Command {
+	dlq := &cobra.Command{Use: "dlq", Short: "Dead letters: list, show, redrive, discard", RunE: needsSubcommand}
+	dlq.AddCommand(c.dlqListCommand(), c.dlqShowCommand(),
+		c.dlqMoveCommand("redrive", "Make dead letters ready again, after the cause is fixed", "redriven", (*client.Admin).Redrive),
+		c.dlqMoveCommand("discard", "Delete dead letters for good", "discarded", (*client.Admin).Discard))
+	return dlq
+}
+
+// needsSubcommand refuses a command that is only a group of others.
+func needsSubcommand(cmd *cobra.Command, _ []string) error {
+	names := ""
+	for _, sub := range cmd.Commands() {
+		names += " " + sub.Name()
+	}
+	return usage(fmt.Errorf("%s needs one of:%s", cmd.CommandPath(), names))
+}
+
+// addFilter adds the flags of the filter. All that are given must hold.
+func (f *dlqFlags) addFilter(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.tenant, "tenant", defaultTenant, "tenant of the topic")
+	flags.StringVar(&f.filter.ID, "id", "", "only the message of this id")
+	flags.StringVar(&f.lane, "lane", "", "only this lane; \"default\" is the default lane")
+	flags.DurationVar(&f.olderThan, "older-than", 0, "only messages published so long ago or longer, as 90s or 24h")
+	flags.StringVar(&f.filter.Reason, "reason", "", "only those whose reason contains this text")
+	flags.IntVar(&f.filter.Limit, "limit", 0, "at most so many, oldest position first; 0 is all")
+}
+
+// resolved returns the filter that the flags ask for.
+func (f *dlqFlags) resolved() (wire.Filter, error) {
+	out := f.filter
+	if out.Limit < 0 {
+		return out, usage(fmt.Errorf("--limit %d: want 0 (all) or more", out.Limit))
+	}
+	if f.olderThan < 0 {
+		return out, usage(fmt.Errorf("--older-than %s: want a duration over 0", f.olderThan))
+	}
+	if f.olderThan > 0 {
+		out.OlderThan = f.olderThan.String()
+	}
+	switch f.lane {
+	case "":
+	case wire.DefaultLane:
+		out.Lane = new(string)
+	default:
+		out.Lane = &f.lane
+	}
+	return out, nil
+}
+
+func (c *command) dlqListCommand() *cobra.Command {
+	var f dlqFlags
+	cmd := &cobra.Command{
+		Use: "list TOPIC", Short: "List the dead letters of a topic with their reasons", Args: exactArgs("TOPIC"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			filter, err := f.resolved()
+			if err != nil {
+				return err
+			}
+			admin, err := c.admin()
+			if err != nil {
+				return err
+			}
+			list, err := admin.DeadLetters(cmd.Context(), f.tenant, args[0], filter)
+			if err != nil {
+				return fmt.Errorf("list the dead letters of %s: %w", args[0], err)
+			}
+			return c.print(deadResult(list))
+		},
+	}
+	f.addFilter(cmd)
+	return cmd
+}
+
+func deadResult(list []wire.DeadLetter) result {
+	if list == nil {
+		list = []wire.DeadLetter{}
+	}
+	r := result{
+		value: wire.DeadLetterList{DeadLetters: list},
+		head:  []string{"ID", "POSITION", "DIED", "ATTEMPTS", "REDRIVEN", "BYTES", "REASON"},
+	}
+	for _, d := range list {
+		r.rows = append(r.rows, []string{
+			d.ID, strconv.FormatUint(d.Position, 10), d.Died.Local().Format(time.DateTime), strconv.Itoa(d.Attempts),
+			strconv.Itoa(d.Redriven), strconv.Itoa(d.PayloadBytes), d.Reason,
+		})
+		r.names = append(r.names, d.ID)
+	}
+	return r
+}
+
+func (c *command) dlqShowCommand() *cobra.Command {
+	var tenant string
+	cmd := &cobra.Command{
+		Use: "show TOPIC ID", Short: "Show one dead letter with its message", Args: exactArgs("TOPIC", "ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			admin, err := c.admin()
+			if err != nil {
+				return err
+			}
+			d, err := admin.DeadLetter(cmd.Context(), tenant, args[0], args[1])
+			if err != nil {
+				return fmt.Errorf("show the dead letter %s of %s: %w", args[1], args[0], err)
+			}
+			return c.print(detailResult(d))
+		},
+	}
+	cmd.Flags().StringVar(&tenant, "tenant", defaultTenant, "tenant of the topic")
+	return cmd
+}
+
+func detailResult(d wire.DeadLetterDetail) result {
+	l, m := d.DeadLetter, d.Message
+	rows := [][]string{
+		{"id", l.ID},
+		{"tenant", l.Tenant},
+		{"topic", l.Topic},
+		{"lane", laneName(l.Lane)},
+		{"position", strconv.FormatUint(l.Position, 10)},
+		{"reason", l.Reason},
+		{"attempts", strconv.Itoa(l.Attempts)},
+		{"redriven", strconv.Itoa(l.Redriven)},
+		{"published", l.Published.Local().Format(time.RFC3339)},
+		{"died", l.Died.Local().Format(time.RFC3339)},
+		{"parent", m.Parent},
+		{"content type", m.ContentType},
+	}
+	for _, kv := range m.Metadata {
+		rows = append(rows, []string{"metadata", kv.Key + "=" + kv.Value})
+	}
+	rows = append(rows, []string{"receipt", string(l.Receipt)}, []string{"payload", preview(m.DataBase64)})
+	return result{value: d, rows: rows, names: []string{l.ID}}
+}
+
+func laneName(lane string) string {
+	if lane == "" {
+		return wire.DefaultLane
+	}
+	return lane
+}
+
+// preview shows the beginning of a payload.
+func preview(p []byte) string {
+	const most = 1024
+	if len(p) <= most {
+		return string(p)
+	}
+	return fmt.Sprintf("%s… (%d bytes; -o json shows all)", p[:most], len(p))
+}

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore/longshore/cmd/host/internal/client"
+	"github.com/longshore/longshore/cmd/host/internal/wire"
+)
+
+// moveCall is a method of client.Admin that moves dead letters.
+type moveCall func(a *client.Admin, ctx context.Context, tenant, topic string, m wire.Move) (wire.Moved, error)
+
+// dlqMoveCommand makes redrive and discard: count first, ask, then do it.
+func (c *command) dlqMoveCommand(name, short, done string, call moveCall) *cobra.Command {
+	var f dlqFlags
+	var yes, dryRun bool
+	cmd := &cobra.Command{
+		Use: name + " TOPIC", Short: short, Args: exactArgs("TOPIC"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			filter, err := f.resolved()
+			if err != nil {
+				return err
+			}
+			admin, err := c.admin()
+			if err != nil {
+				return err
+			}
+			run := func(dry bool) (wire.Moved, error) {
+				m, err := call(admin, cmd.Context(), f.tenant, args[0], wire.Move{Filter: filter, DryRun: dry})
+				if err != nil {
+					return m, fmt.Errorf("%s the dead letters of %s: %w", name, args[0], err)
+				}
+				return m, nil
+			}
+			return c.move(name, done, args[0], yes, dryRun, run)
+		},
+	}
+	f.addFilter(cmd)
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "don't ask")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only count")
+	return cmd
+}
+
+// move counts what would be moved, asks, and moves it.
+func (c *command) move(name, done, topic string, yes, dryRun bool, run func(dry bool) (wire.Moved, error)) error {
+	planned, err := run(true)
+	if err != nil {
+		return err
+	}
+	c.say("%d dead letters of %s would be %s", planned.Count, topic, done)
+	if dryRun || planned.Count == 0 {
+		return c.print(movedResult(done, planned))
+	}
+	if !yes {
+		if !c.InTerminal {
+			return usage(fmt.Errorf("%s asks before it changes anything, and there is no terminal to answer; add --yes", name))
+		}
+		if !c.confirm(fmt.Sprintf("%s them?", name)) {
+			return errors.New("nothing was changed")
+		}
+	}
+	moved, err := run(false)
+	if err != nil {
+		return err
+	}
+	if moved.Refused > 0 {
+		c.say("%d stay dead: their signed context does not verify", moved.Refused)
+	}
+	return c.print(movedResult(done, moved))
+}
+
+// confirm asks a question whose default answer is no.
+func (c *command) confirm(question string) bool {
+	_, _ = fmt.Fprintf(c.Err, "%s [y/N] ", question)
+	line, _ := bufio.NewReader(c.In).ReadString('\n')
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return true
+	}
+	return false
+}
+
+func movedResult(done string, m wire.Moved) result {
+	if m.DryRun {
+		done = "would be " + done
+	}
+	n := strconv.Itoa(m.Count)
+	return result{value: m, rows: [][]string{{n, done}}, names: []string{n}}
+}

@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore/longshore/cmd/host/internal/client"
+	"github.com/longshore/longshore/cmd/host/internal/wire"
+	"github.com/longshore/longshore/limits"
+)
+
+// Bounds of one request of publish.
+const (
+	publishBatchMessages = 1000
+	publishBatchBytes    = 4 << 20
+)
+
+// publishFlags are the flags of publish.
+type publishFlags struct {
+	tenant, contentType string
+	data                string
+	dataSet             bool
+	files, metadata     []string
+	count               int
+}
+
+func (c *command) publishCommand() *cobra.Command {
+	var f publishFlags
+	cmd := &cobra.Command{
+		Use:   "publish TOPIC",
+		Short: "Publish messages to a topic, from stdin, --data or --file",
+		Example: `  echo '{"order":"A-1"}' | longshore publish orders --content-type application/json
+  longshore publish orders --file a.json --file b.json
+  longshore publish orders --data hello -n 100 --metadata source=test`,
+		Args: exactArgs("TOPIC"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.dataSet = cmd.Flags().Changed("data")
+			return c.publish(cmd.Context(), args[0], f)
+		},
+	}
+	cmd.Flags().StringVar(&f.tenant, "tenant", defaultTenant, "tenant of the topic")
+	cmd.Flags().StringVar(&f.contentType, "content-type", "", "media type of the payload")
+	cmd.Flags().StringVar(&f.data, "data", "", "the payload")
+	cmd.Flags().StringArrayVar(&f.files, "file", nil, "file that holds a payload, - for stdin; may be repeated, one message each")
+	cmd.Flags().StringArrayVar(&f.metadata, "metadata", nil, "key=value; may be repeated")
+	cmd.Flags().IntVarP(&f.count, "count", "n", 1, "publish each so many times")
+	return cmd
+}
+
+// publish publishes in batches, each of them whole, and prints the receipts. If one fails, those before it stay
+// published, and their receipts are printed.
+func (c *command) publish(ctx context.Context, topic string, f publishFlags) error {
+	if f.count < 1 {
+		return usage(fmt.Errorf("-n %d: want at least 1", f.count))
+	}
+	metadata, err := parsePairs(f.metadata)
+	if err != nil {
+		return err
+	}
+	payloads, err := c.payloads(f)
+	if err != nil {
+		return err
+	}
+	admin, err := c.admin()
+	if err != nil {
+		return err
+	}
+	b := batcher{ctx: ctx, admin: admin, tenant: f.tenant, topic: topic}
+	for i := 0; err == nil && i < f.count; i++ {
+		for _, p := range payloads {
+			if err = b.add(wire.NewMessage{ContentType: f.contentType, Metadata: metadata, DataBase64: p}); err != nil {
+				break
+			}
+		}
+	}
+	if err == nil {
+		err = b.flush()
+	}
+	if len(b.receipts) > 0 || err == nil {
+		return errors.Join(err, c.print(receiptsResult(b.receipts)))
+	}
+	return err
+}
+
+// payloads reads what is to be published.
+func (c *command) payloads(f publishFlags) ([][]byte, error) {
+	if f.dataSet && len(f.files) > 0 {
+		return nil, usage(errors.New("--data and --file exclude each other; give one of them"))
+	}
+	if f.dataSet {
+		return [][]byte{[]byte(f.data)}, nil
+	}
+	if len(f.files) == 0 {
+		f.files = []string{"-"}
+	}
+	var out [][]byte
+	for _, name := range f.files {
+		p, err := c.readPayload(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// readPayload reads one file, no further than a payload may be long.
+func (c *command) readPayload(name string) (payload []byte, err error) {
+	in := c.In
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, usage(err)
+		}
+		defer func() { _ = file.Close() }()
+		in = file
+	} else if c.InTerminal {
+		c.say("reading the payload from the terminal; end it with Ctrl-D")
+	}
+	payload, err = io.ReadAll(io.LimitReader(in, limits.MessageCeilingBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the payload: %w", err)
+	}
+	if len(payload) > limits.MessageCeilingBytes {
+		return nil, usage(fmt.Errorf("%s: the payload is over %d bytes, more than any topic takes", name, limits.MessageCeilingBytes))
+	}
+	return payload, nil
+}
+
+// parsePairs reads key=value flags in their order.
+func parsePairs(flags []string) ([]wire.Pair, error) {
+	var out []wire.Pair
+	for _, s := range flags {
+		k, v, ok := strings.Cut(s, "=")
+		if !ok || k == "" {
+			return nil, usage(fmt.Errorf("--metadata %q: want key=value", s))
+		}
+		out = append(out, wire.Pair{Key: k, Value: v})
+	}
+	return out, nil
+}
+
+// batcher gathers messages into requests.
+type batcher struct {
+	ctx           context.Context // of the command
+	admin         *client.Admin
+	tenant, topic string
+
+	batch    []wire.NewMessage
+	bytes    int
+	receipts []wire.Receipt
+}
+
+func (b *batcher) add(m wire.NewMessage) error {
+	if len(b.batch) == publishBatchMessages || len(b.batch) > 0 && b.bytes+len(m.DataBase64) > publishBatchBytes {
+		if err := b.flush(); err != nil {
+			return err
+		}
+	}
+	b.batch = append(b.batch, m)
+	b.bytes += len(m.DataBase64)
+	return nil
+}
+
+func (b *batcher) flush() error {
+	got, err := b.admin.Publish(b.ctx, b.tenant, b.topic, b.batch)
+	if err != nil {
+		return fmt.Errorf("publish to %s: %w", b.topic, err)
+	}
+	b.receipts = append(b.receipts, got...)
+	b.batch, b.bytes = b.batch[:0], 0
+	return nil
+}
+
+func receiptsResult(receipts []wire.Receipt) result {
+	r := result{value: wire.Published{Receipts: receipts}, head: []string{"ID", "POSITION"}}
+	for _, x := range receipts {
+		r.rows = append(r.rows, []string{x.ID, strconv.FormatUint(x.Position, 10)})
+		r.names = append(r.names, x.ID)
+	}
+	return r
+}

@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore/longshore/cmd/host/internal/app"
+	"github.com/longshore/longshore/cmd/host/internal/telemetry"
+	"github.com/longshore/longshore/internal/config"
+)
+
+// manifestFlag adds --manifest.
+func manifestFlag(cmd *cobra.Command, file *string) {
+	cmd.Flags().StringVarP(file, "manifest", "m", "", "manifest of the consumers (default: "+defaultManifest+", if it is there)")
+}
+
+func (c *command) runCommand() *cobra.Command {
+	var manifest string
+	cmd := &cobra.Command{
+		Use: "run", Short: "Run a host until it is told to stop", Args: cobra.NoArgs,
+		Long: `Run a host until it is told to stop (SIGINT or SIGTERM). What runs then gets the grace period;
+a second signal ends the host at once. Neither loses or charges a message.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			host, plan, err := c.load(manifest)
+			if err != nil {
+				return err
+			}
+			return c.run(cmd.Context(), host, plan)
+		},
+	}
+	manifestFlag(cmd, &manifest)
+	flags := cmd.Flags()
+	flags.StringVar(&c.settings.ListenHTTP, "http", "", "host:port of the data interface")
+	flags.StringVar(&c.settings.Keys, "keys", "", "folder of the signing keys")
+	flags.StringVar(&c.settings.LogLevel, "log-level", "", "debug, info, warn or error")
+	flags.StringVar(&c.settings.LogFormat, "log-format", "", "json or console")
+	flags.StringVar(&c.settings.Grace, "grace", "", "what running deliveries get when the host stops, as 30s")
+	return cmd
+}
+
+// load reads the host config and the manifest. Without a manifest there are no consumers.
+func (c *command) load(manifest string) (*config.Host, *config.Plan, error) {
+	host, err := c.host()
+	if err != nil {
+		return nil, nil, err
+	}
+	if manifest == "" {
+		if !exists(defaultManifest) {
+			c.say("no %s here: the host takes messages, but runs no consumers", defaultManifest)
+			return host, &config.Plan{}, nil
+		}
+		manifest = defaultManifest
+	}
+	plan, err := config.LoadManifest(manifest, host)
+	return host, plan, missingIsUsage(err)
+}
+
+// run runs the host, logging to stderr.
+func (c *command) run(ctx context.Context, host *config.Host, plan *config.Plan) error {
+	log, err := telemetry.NewLogger(c.Err, host.Log.Level, host.Log.Format)
+	if err != nil {
+		return usage(err)
+	}
+	return app.Run(ctx, app.Options{Host: host, Plan: plan, Logger: log, Build: telemetry.ReadBuild()})
+}

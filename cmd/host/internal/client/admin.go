@@ -1,0 +1,144 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/longshore/longshore/cmd/host/internal/wire"
+)
+
+// Admin calls the admin interface.
+type Admin struct{ caller }
+
+// NewAdmin returns a client of the host whose admin socket is at path. Nothing is connected yet.
+func NewAdmin(path string) *Admin {
+	return &Admin{newCaller("http://localhost", "admin socket "+path, "unix", path)}
+}
+
+// topicPath returns the path of a topic and what is below it.
+func topicPath(tenant, topic, below string) string {
+	return "/admin/v1/tenants/" + url.PathEscape(tenant) + "/topics/" + url.PathEscape(topic) + below
+}
+
+// Host says which host answers.
+func (a *Admin) Host(ctx context.Context) (out wire.HostInfo, err error) {
+	err = a.call(ctx, http.MethodGet, "/admin/v1/host", nil, &out)
+	return out, err
+}
+
+// Consumers lists the consumers.
+func (a *Admin) Consumers(ctx context.Context) ([]wire.Consumer, error) {
+	var out wire.ConsumerList
+	err := a.call(ctx, http.MethodGet, "/admin/v1/consumers", nil, &out)
+	return out.Consumers, err
+}
+
+// Topics lists the topics of all tenants.
+func (a *Admin) Topics(ctx context.Context) ([]wire.TopicStats, error) {
+	var out wire.TopicList
+	err := a.call(ctx, http.MethodGet, "/admin/v1/topics", nil, &out)
+	return out.Topics, err
+}
+
+// Topic returns the counts of one topic.
+func (a *Admin) Topic(ctx context.Context, tenant, topic string) (out wire.TopicStats, err error) {
+	err = a.call(ctx, http.MethodGet, topicPath(tenant, topic, ""), nil, &out)
+	return out, err
+}
+
+// Publish publishes msgs, all or none, as the user that runs this process.
+func (a *Admin) Publish(ctx context.Context, tenant, topic string, msgs []wire.NewMessage) ([]wire.Receipt, error) {
+	var out wire.Published
+	err := a.call(ctx, http.MethodPost, topicPath(tenant, topic, "/messages"), wire.Batch{Messages: msgs}, &out)
+	return out.Receipts, err
+}
+
+// Peek returns up to limit stored messages with positions above after.
+func (a *Admin) Peek(ctx context.Context, tenant, topic string, after uint64, limit int) ([]wire.Peeked, error) {
+	q := url.Values{"after": {strconv.FormatUint(after, 10)}, "limit": {strconv.Itoa(limit)}}
+	var out wire.PeekedList
+	err := a.call(ctx, http.MethodGet, topicPath(tenant, topic, "/messages?"+q.Encode()), nil, &out)
+	return out.Messages, err
+}
+
+// Pause pauses or resumes a topic.
+func (a *Admin) Pause(ctx context.Context, tenant, topic string, paused bool) error {
+	var out wire.Pause
+	return a.call(ctx, http.MethodPut, topicPath(tenant, topic, "/paused"), wire.Pause{Paused: paused}, &out)
+}
+
+// DeadLetters lists the dead letters that f selects, over as many pages as there are.
+func (a *Admin) DeadLetters(ctx context.Context, tenant, topic string, f wire.Filter) ([]wire.DeadLetter, error) {
+	const page = 1000
+	var all []wire.DeadLetter
+	q := url.Values{}
+	for k, v := range map[string]string{"id": f.ID, "older_than": f.OlderThan, "reason": f.Reason} {
+		if v != "" {
+			q.Set(k, v)
+		}
+	}
+	if f.Lane != nil {
+		q.Set("lane", laneParam(*f.Lane))
+	}
+	for {
+		limit := page
+		if f.Limit > 0 {
+			limit = min(page, f.Limit-len(all))
+		}
+		q.Set("limit", strconv.Itoa(limit))
+		var out wire.DeadLetterList
+		if err := a.call(ctx, http.MethodGet, topicPath(tenant, topic, "/dead-letters?"+q.Encode()), nil, &out); err != nil {
+			return nil, err
+		}
+		all = append(all, out.DeadLetters...)
+		if out.Next == 0 || f.Limit > 0 && len(all) >= f.Limit {
+			return all, nil
+		}
+		q.Set("after", strconv.FormatUint(out.Next, 10))
+	}
+}
+
+func laneParam(lane string) string {
+	if lane == "" {
+		return wire.DefaultLane
+	}
+	return lane
+}
+
+// DeadLetter returns one dead letter with its message.
+func (a *Admin) DeadLetter(ctx context.Context, tenant, topic, id string) (out wire.DeadLetterDetail, err error) {
+	err = a.call(ctx, http.MethodGet, topicPath(tenant, topic, "/dead-letters/"+url.PathEscape(id)), nil, &out)
+	return out, err
+}
+
+// Redrive makes the dead letters that m selects ready again.
+func (a *Admin) Redrive(ctx context.Context, tenant, topic string, m wire.Move) (out wire.Moved, err error) {
+	err = a.call(ctx, http.MethodPost, topicPath(tenant, topic, "/dead-letters/redrive"), m, &out)
+	return out, err
+}
+
+// Discard deletes the dead letters that m selects.
+func (a *Admin) Discard(ctx context.Context, tenant, topic string, m wire.Move) (out wire.Moved, err error) {
+	err = a.call(ctx, http.MethodPost, topicPath(tenant, topic, "/dead-letters/discard"), m, &out)
+	return out, err
+}
+
+// Policy returns the policy in force on a topic.
+func (a *Admin) Policy(ctx context.Context, tenant, topic string) (out wire.PolicyView, err error) {
+	err = a.call(ctx, http.MethodGet, topicPath(tenant, topic, "/policy"), nil, &out)
+	return out, err
+}
+
+// SetPolicy sets the bounds that c gives.
+func (a *Admin) SetPolicy(ctx context.Context, tenant, topic string, c wire.PolicyChange) (out wire.PolicyView, err error) {
+	err = a.call(ctx, http.MethodPatch, topicPath(tenant, topic, "/policy"), c, &out)
+	return out, err
+}
+
+// UnsetPolicy goes back to the host config's policy.
+func (a *Admin) UnsetPolicy(ctx context.Context, tenant, topic string) (out wire.PolicyView, err error) {
+	err = a.call(ctx, http.MethodDelete, topicPath(tenant, topic, "/policy"), nil, &out)
+	return out, err
+}

@@ -1,0 +1,118 @@
+// Package client speaks to a running host: Admin over its Unix socket, as the commands do, and Data over TCP, as a
+// producer does. Both are safe for concurrent use.
+//
+// Errors are an *UnreachableError if no host answers, a *wire.Problem if it refuses, and else what went wrong between.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/cmd/host/internal/wire"
+)
+
+const (
+	answerBytes = 256 << 20 // largest answer that is read
+	callTimeout = time.Minute
+)
+
+// UnreachableError says that no host answers at an address.
+type UnreachableError struct {
+	Address string
+	Err     error
+}
+
+// Error implements error.
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("no host answers at %s: %v", e.Address, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// caller makes JSON calls to one address.
+type caller struct {
+	http    *http.Client
+	base    string // scheme and host
+	address string // as people name it
+}
+
+func newCaller(base, address, network, dial string) caller {
+	var d net.Dialer
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return d.DialContext(ctx, network, dial)
+		},
+		MaxIdleConnsPerHost: 16,
+		IdleConnTimeout:     30 * time.Second,
+	}
+	return caller{http: &http.Client{Transport: transport, Timeout: callTimeout}, base: base, address: address}
+}
+
+// call sends in as JSON, if it isn't nil, and reads the answer into out.
+func (c caller) call(ctx context.Context, method, path string, in, out any) error {
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return fmt.Errorf("encode the request: %w", err)
+		}
+	}
+	return c.send(ctx, method, path, "application/json", body, out)
+}
+
+func (c caller) send(ctx context.Context, method, path, contentType string, body []byte, out any) error {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("make the request: %w", err)
+	}
+	if len(body) > 0 {
+		req.Header.Set("Content-Type", contentType)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return c.transportError(ctx, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, answerBytes))
+	if err != nil {
+		return c.transportError(ctx, err)
+	}
+	if resp.StatusCode >= http.StatusBadRequest {
+		return problemOf(resp, raw)
+	}
+	if err := json.Unmarshal(raw, out); err != nil {
+		return fmt.Errorf("the answer of %s is not as expected: %w", c.address, err)
+	}
+	return nil
+}
+
+// transportError tells "nobody is there" from a call that broke off or took too long.
+func (c caller) transportError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("call %s: %w", c.address, ctx.Err())
+	}
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return &UnreachableError{Address: c.address, Err: op.Err}
+	}
+	return fmt.Errorf("call %s: %w", c.address, err)
+}
+
+// problemOf reads a problem, or makes one of an answer that isn't.
+func problemOf(resp *http.Response, raw []byte) error {
+	p := &wire.Problem{}
+	if !strings.HasPrefix(resp.Header.Get("Content-Type"), wire.ProblemContentType) || json.Unmarshal(raw, p) != nil {
+		p = &wire.Problem{Title: resp.Status, Detail: fmt.Sprintf("%s: %.200q", resp.Status, raw)}
+	}
+	p.Status = resp.StatusCode
+	return p
+}

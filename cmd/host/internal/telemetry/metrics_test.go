@@ -1,0 +1,78 @@
+package telemetry
+
+import (
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/longshore/longshore/dispatcher"
+	"github.com/longshore/longshore/substrate"
+)
+
+// scrape returns the metrics as Prometheus reads them.
+func scrape(t *testing.T, m *Metrics) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	m.Handler(zap.NewNop()).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
+	require.Equal(t, 200, w.Code)
+	return w.Body.String()
+}
+
+func TestMetrics(t *testing.T) {
+	t.Run("CountOutcomesByVerdictAndReason", func(t *testing.T) {
+		m := NewMetrics(Build{Version: "v1", Go: "go1"})
+		for _, r := range []dispatcher.Receipt{
+			{Verdict: "ack", Fuel: 10, Wall: time.Millisecond},
+			{Verdict: "retry", Reason: "timeout", Fuel: 5, Wall: time.Second},
+			{Verdict: "bury", Reason: "exit 3"},
+			{Verdict: "bury", Reason: "exit 4"},
+			{Verdict: "bury", Reason: "guest-trap: unreachable"},
+		} {
+			r.Tenant, r.Consumer = "default", "c"
+			m.OnDelivery(r)
+		}
+		got := scrape(t, m)
+		for _, line := range []string{
+			`longshore_deliveries_total{consumer="c",tenant="default",verdict="ack"} 1`,
+			`longshore_deliveries_total{consumer="c",tenant="default",verdict="bury"} 3`,
+			`longshore_messages_buried_total{consumer="c",reason="exit",tenant="default"} 2`,
+			`longshore_messages_buried_total{consumer="c",reason="guest-trap: unreachable",tenant="default"} 1`,
+			`longshore_fuel_total{consumer="c",tenant="default"} 15`,
+			`longshore_guest_call_duration_seconds_count{consumer="c",tenant="default"} 2`,
+			`longshore_build_info{go="go1",revision="",version="v1"} 1`,
+		} {
+			require.Contains(t, got, line)
+		}
+	})
+	t.Run("ReadTheLogAndTheConsumers", func(t *testing.T) {
+		log, err := substrate.Open(t.Context(), substrate.Options{Dir: t.TempDir()})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, log.Close()) }()
+		m := NewMetrics(Build{})
+		m.Watch(log, func() []dispatcher.ConsumerStatus {
+			return []dispatcher.ConsumerStatus{{Name: "c", Tenant: "default", State: "paused", InFlight: 3}}
+		})
+		_, err = log.Publish(t.Context(), substrate.Message{ID: log.MintID(), Tenant: "default", Topic: "a/b", Payload: []byte("x")})
+		require.NoError(t, err)
+		got := scrape(t, m)
+		for _, line := range []string{
+			`longshore_messages_published_total{tenant="default",topic="a/b"} 1`,
+			`longshore_backlog_messages{tenant="default",topic="a/b"} 1`,
+			`longshore_dead_letters{tenant="default",topic="a/b"} 0`,
+			`longshore_in_flight_messages{consumer="c",tenant="default"} 3`,
+			`longshore_consumer_state{consumer="c",state="paused",tenant="default"} 1`,
+		} {
+			require.Contains(t, got, line)
+		}
+		require.Regexp(t, `longshore_journal_fsync_duration_seconds_count [1-9]`, got)
+	})
+	t.Run("AgeOfTheOldestIsNeverNegative", func(t *testing.T) {
+		now := time.Now()
+		require.Zero(t, oldestAge(substrate.Stats{}, now))
+		require.Zero(t, oldestAge(substrate.Stats{Oldest: now.Add(time.Hour)}, now))
+		require.InDelta(t, 60, oldestAge(substrate.Stats{Oldest: now.Add(-time.Minute)}, now), 0.001)
+	})
+}

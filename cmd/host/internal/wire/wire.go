@@ -1,0 +1,214 @@
+// Package wire holds the JSON types of the host's HTTP interfaces, as both the server (package api) and the client
+// (package client) use them. It has no behaviour beyond decoding a message's payload.
+//
+// Field names are snake_case; times are RFC 3339 in UTC; durations are Go's ("5s"); sizes are bytes.
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// BatchContentType marks a request body that is a Batch: several messages that are published together or not at all.
+const BatchContentType = "application/vnd.longshore.batch+json"
+
+// DefaultLane is how a query or a flag writes the default lane, whose name is the empty string.
+const DefaultLane = "default"
+
+// Headers of the data interface.
+const (
+	// TenantHeader names the tenant that a producer publishes for, where a topic's name alone doesn't say.
+	TenantHeader = "X-Longshore-Tenant"
+	// MetadataHeader may be repeated: each value is "key=value", the value percent-encoded. Order is kept.
+	MetadataHeader = "X-Longshore-Metadata"
+)
+
+// Pair is one metadata entry. Order and duplicates are kept.
+type Pair struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+// NewMessage is a message to publish. Exactly one of Data (text, taken as its UTF-8 bytes) and DataBase64 is given.
+type NewMessage struct {
+	ContentType string  `json:"content_type,omitempty" doc:"media type of the payload"`
+	Metadata    []Pair  `json:"metadata,omitempty" nullable:"false"`
+	Data        *string `json:"data,omitempty" doc:"payload as text"`
+	DataBase64  []byte  `json:"data_base64,omitzero" doc:"payload as base64"`
+}
+
+// Payload returns the bytes to publish, or an error that says which field is wrong.
+func (m NewMessage) Payload() ([]byte, error) {
+	switch {
+	case m.Data != nil && m.DataBase64 != nil:
+		return nil, errors.New("has both data and data_base64; give one of them")
+	case m.Data != nil:
+		return []byte(*m.Data), nil
+	case m.DataBase64 != nil:
+		return m.DataBase64, nil
+	}
+	return nil, errors.New(`has no payload; give data (text, may be "") or data_base64`)
+}
+
+// Batch is the body of a publish of several messages.
+type Batch struct {
+	Messages []NewMessage `json:"messages" minItems:"1" nullable:"false"`
+}
+
+// Receipt says where a message was stored.
+type Receipt struct {
+	ID       string `json:"id"`
+	Position uint64 `json:"position"`
+}
+
+// Published answers a publish, in the order of the request.
+type Published struct {
+	Receipts []Receipt `json:"receipts" nullable:"false"`
+}
+
+// Message is a stored message.
+type Message struct {
+	ID          string `json:"id"`
+	Tenant      string `json:"tenant"`
+	Topic       string `json:"topic"`
+	ContentType string `json:"content_type,omitempty"`
+	Metadata    []Pair `json:"metadata,omitempty" nullable:"false"`
+	DataBase64  []byte `json:"data_base64"`
+	Parent      string `json:"parent,omitempty" doc:"id of the message whose handling published this one"`
+	Hops        uint32 `json:"hops,omitempty"`
+}
+
+// Peeked is a stored message seen without a lease.
+type Peeked struct {
+	Position uint64  `json:"position"`
+	State    string  `json:"state" enum:"ready,delayed,leased"`
+	Message  Message `json:"message"`
+}
+
+// PeekedList answers a peek, by position.
+type PeekedList struct {
+	Messages []Peeked `json:"messages" nullable:"false"`
+}
+
+// TopicStats counts one topic. Published, Acked, Buried, Redriven and Discarded count what happened; the others what is there now.
+type TopicStats struct {
+	Tenant        string     `json:"tenant"`
+	Topic         string     `json:"topic"`
+	Ready         int64      `json:"ready"`
+	Delayed       int64      `json:"delayed"`
+	Leased        int64      `json:"leased"`
+	DeadLetters   int64      `json:"dead_letters"`
+	OldestUnacked *time.Time `json:"oldest_unacked,omitempty"`
+	Paused        bool       `json:"paused"`
+	Published     uint64     `json:"published"`
+	Acked         uint64     `json:"acked"`
+	Buried        uint64     `json:"buried"`
+	Redriven      uint64     `json:"redriven"`
+	Discarded     uint64     `json:"discarded"`
+}
+
+// TopicList answers a listing of topics, sorted by tenant and topic.
+type TopicList struct {
+	Topics []TopicStats `json:"topics" nullable:"false"`
+}
+
+// Pause asks to pause or resume a topic.
+type Pause struct {
+	Paused bool `json:"paused"`
+}
+
+// DeadLetter describes a dead message.
+type DeadLetter struct {
+	ID           string          `json:"id"`
+	Tenant       string          `json:"tenant"`
+	Topic        string          `json:"topic"`
+	Lane         string          `json:"lane"`
+	Position     uint64          `json:"position"`
+	Attempts     int             `json:"attempts"`
+	Reason       string          `json:"reason"`
+	Published    time.Time       `json:"published"`
+	Died         time.Time       `json:"died"`
+	Redriven     int             `json:"redriven" doc:"how often it was redriven before"`
+	PayloadBytes int             `json:"payload_bytes"`
+	Receipt      json.RawMessage `json:"receipt,omitempty" doc:"receipt of its last run"`
+}
+
+// DeadLetterList is a page of dead letters by position. Next, if not 0, is the after of the next page.
+type DeadLetterList struct {
+	DeadLetters []DeadLetter `json:"dead_letters" nullable:"false"`
+	Next        uint64       `json:"next,omitempty"`
+}
+
+// DeadLetterDetail is a dead letter with its message.
+type DeadLetterDetail struct {
+	DeadLetter DeadLetter `json:"dead_letter"`
+	Message    Message    `json:"message"`
+}
+
+// Filter selects dead letters; all conditions that are set must hold.
+type Filter struct {
+	ID        string  `json:"id,omitempty" doc:"message id"`
+	Lane      *string `json:"lane,omitempty" doc:"lane; the empty string is the default lane"`
+	OlderThan string  `json:"older_than,omitempty" doc:"least age since publish, as 90s or 24h"`
+	Reason    string  `json:"reason,omitempty" doc:"text that the reason contains"`
+	Limit     int     `json:"limit,omitempty" minimum:"0" doc:"at most so many, oldest position first; 0 is all"`
+}
+
+// Move asks to redrive or discard the dead letters that Filter selects; with DryRun it only counts them.
+type Move struct {
+	Filter Filter `json:"filter"`
+	DryRun bool   `json:"dry_run,omitempty"`
+}
+
+// Moved answers a Move.
+type Moved struct {
+	Count   int  `json:"count"`
+	Refused int  `json:"refused,omitempty" doc:"selected, but their signed context does not verify: they stay dead"`
+	DryRun  bool `json:"dry_run"`
+}
+
+// PolicyValue is one bound of a topic and where it comes from; a nil Value is no bound.
+type PolicyValue struct {
+	Value  *int64 `json:"value"`
+	Source string `json:"source" enum:"default,config,stored"`
+}
+
+// PolicyView is the policy in force on a topic.
+type PolicyView struct {
+	MaxDepth        PolicyValue `json:"max_depth" doc:"messages not yet settled"`
+	MaxRatePerSec   PolicyValue `json:"max_rate_per_sec" doc:"messages published in a second"`
+	MaxMessageBytes PolicyValue `json:"max_message_bytes" doc:"payload bytes of a message"`
+}
+
+// PolicyChange sets the bounds that are given and leaves the others.
+type PolicyChange struct {
+	MaxDepth        *int64 `json:"max_depth,omitempty" minimum:"0"`
+	MaxRatePerSec   *int64 `json:"max_rate_per_sec,omitempty" minimum:"0"`
+	MaxMessageBytes *int64 `json:"max_message_bytes,omitempty" minimum:"0"`
+}
+
+// Consumer is the state of one consumer.
+type Consumer struct {
+	Name     string `json:"name"`
+	Tenant   string `json:"tenant"`
+	Topic    string `json:"topic"`
+	Module   string `json:"module" doc:"SHA-256 of the module, in hex"`
+	State    string `json:"state"`
+	Reason   string `json:"reason,omitempty" doc:"why it isn't running"`
+	InFlight int    `json:"in_flight"`
+}
+
+// ConsumerList answers a listing of consumers, by name.
+type ConsumerList struct {
+	Consumers []Consumer `json:"consumers" nullable:"false"`
+}
+
+// HostInfo says which host answers.
+type HostInfo struct {
+	Version string    `json:"version"`
+	PID     int       `json:"pid"`
+	HTTP    string    `json:"http" doc:"address of the data interface"`
+	Data    string    `json:"data" doc:"data folder"`
+	Started time.Time `json:"started"`
+}
