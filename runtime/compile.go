@@ -1,0 +1,87 @@
+package runtime
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/runtime/internal/meter"
+	"github.com/longshore/longshore/wasi/messaging"
+)
+
+// pageBytes is the size of a page of linear memory. maxPages is the most pages that a guest may have: one less than
+// WebAssembly's own limit, so that sizes in bytes fit 32 bits.
+const (
+	pageBytes = 64 * limits.KiB
+	maxPages  = 1<<16 - 1
+)
+
+// Stage is a step of Compile.
+type Stage string
+
+// The stages, in order.
+const (
+	StageDecode     Stage = "decode"     // not a core module within the caps, or it can't be metered
+	StageCompile    Stage = "compile"    // not valid WebAssembly
+	StageInterface  Stage = "interface"  // imports or exports that don't fit
+	StageInitialise Stage = "initialise" // its own initialisation failed
+)
+
+// ModuleError says why a module was refused, and at which stage.
+type ModuleError struct {
+	Module string // the name given to Compile
+	Stage  Stage
+	Err    error
+}
+
+// Error implements error.
+func (e *ModuleError) Error() string {
+	return fmt.Sprintf("module %s: %s: %v", e.Module, e.Stage, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *ModuleError) Unwrap() error { return e.Err }
+
+// Compile makes a module ready for Invoke, under the bounds of g. name stands for the module in errors. The error is a
+// *ModuleError, unless the engine is closed. Compiling itself can't be cancelled: it is bounded by the caps of the
+// first stage; initialisation ends with ctx.
+func (e *Engine) Compile(ctx context.Context, name string, wasm []byte, g limits.Guest) (*Module, error) {
+	e.inUse.RLock()
+	defer e.inUse.RUnlock()
+	refused := func(s Stage, err error) error { return &ModuleError{Module: name, Stage: s, Err: err} }
+
+	if err := messaging.CheckPreamble(wasm); err != nil {
+		return nil, refused(StageDecode, err)
+	}
+	pages := min(max(g.MemoryBytes, 0)/pageBytes, maxPages)
+	metered, info, err := meter.Instrument(wasm, meter.Options{
+		MemoryBytes: pages * pageBytes, TableElements: g.TableElements, CallDepth: g.CallDepth, DropInit: true,
+	})
+	if err != nil {
+		return nil, refused(StageDecode, err)
+	}
+	r, err := e.runtimeFor(ctx, uint32(pages))
+	if err != nil {
+		return nil, fmt.Errorf("runtime: module %s: %w", name, err)
+	}
+	compiled, err := r.CompileModule(ctx, metered)
+	if err != nil {
+		return nil, refused(StageCompile, err)
+	}
+	m := &Module{engine: e, runtime: r, compiled: compiled, info: info, digest: digest(wasm)}
+	if err := errors.Join(messaging.Check(compiled, moduleWASI, meter.ImportModule), checkWASI(compiled)); err != nil {
+		return nil, refused(StageInterface, errors.Join(err, compiled.Close(ctx)))
+	}
+	if err := m.initialise(ctx, g); err != nil {
+		return nil, refused(StageInitialise, errors.Join(err, compiled.Close(ctx)))
+	}
+	return m, nil
+}
+
+func digest(wasm []byte) string {
+	sum := sha256.Sum256(wasm)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,45 @@
+// Package meter rewrites a WebAssembly module so that it counts fuel and stays inside its bounds.
+//
+// Instrument is a pure function of bytes: the same module and options give the same result on every machine, and the
+// rewritten module uses the same fuel for the same input, with the compiler and with the interpreter of the engine and
+// however the host slices its fuel.
+//
+// # Fuel
+//
+// One fuel is one instruction; block, loop, else, end and nop are free. A basic block pays for all its instructions at
+// its start, calls included, and bulk instructions pay by length before they run:
+//
+//	memory.fill, copy, init   1 per 8 bytes
+//	table.fill, copy, init    1 per element, and table.grow up to the clamp
+//	memory.grow               8,192 per page of 64 KiB, unless it would be refused
+//
+// Fuel is in an i64 global. At function entry, at loop headers and after a bulk instruction has paid, a negative global
+// makes the guest yield: it calls an import that is given the global's value and answers its new value:
+//
+//	fuel -= cost; if fuel < 0 { fuel = yield(fuel) }
+//
+// The host counts what it granted: it starts a call by setting the global to a first slice, adds to what it is given,
+// and panics instead when the budget doesn't cover the debt, the deadline has passed, or it shuts down. What a call has
+// used is what was granted less the global, also after a trap, because the global is never cached. Whether the budget
+// was overdrawn after the last check is for the host to compare. A yield is the only point at which a guest in a loop
+// lets the host's garbage collector and scheduler work.
+//
+// A function that calls nothing and has no loop, no bulk instruction and at most leafCost instructions has no check: its
+// caller's next one comes soon enough.
+//
+// # Call depth
+//
+// A second global holds how many calls may still be nested. A function that calls takes one at entry and gives it back
+// at its end or before a tail call; at none left it yields math.MinInt64, which is never a value of fuel, and must not be
+// answered. Functions that call nothing don't count.
+//
+//	entry                  body                       end
+//	depth -= 1, check      block T … end              depth += 1
+//	                       (return is br to the end)
+//
+// # What else changes
+//
+// The yield function becomes the last import, so that every function index from there on grows by one. Memory and table
+// maxima are clamped. memory.grow calls an appended function that notes a refusal in a third global. All mutable
+// globals are exported under private names, and custom sections other than names are left out.
+package meter

@@ -1,0 +1,145 @@
+package meter
+
+import "github.com/longshore/longshore/runtime/internal/wasmbin"
+
+// leafCost bounds the instructions of a function that goes without a check, see the package comment.
+const leafCost = 64
+
+// plan says where a function pays and what else its rewriting has to know.
+type plan struct {
+	segments []segment // by position; the first is the function's entry
+	nests    bool      // has calls that return here
+	lengths  bool      // has instructions that pay by length
+	faithful bool      // leaves tables and segments alone
+	data     bool      // uses data segments
+}
+
+// segment is a basic block: it pays cost at pos.
+type segment struct {
+	pos   int // byte offset in the function's expression, after the instruction that precedes the block
+	cost  int64
+	check bool
+}
+
+// planner makes the plans of one function after the other, reusing its memory.
+type planner struct {
+	plan
+	r     *wasmbin.InstrReader
+	open  []openBlock
+	live  bool // the last of segments takes the cost of what follows; else it can't be reached
+	total int64
+	loops bool
+	calls bool // including tail calls
+}
+
+type openBlock struct {
+	op       wasmbin.Op
+	targeted bool // a branch leads to the block's label
+}
+
+// function plans the function with the given expression, which wasmbin.Decode has accepted.
+func (p *planner) function(expr []byte) *plan {
+	p.plan = plan{segments: p.segments[:0], faithful: true}
+	p.open = append(p.open[:0], openBlock{op: wasmbin.OpBlock})
+	p.total, p.loops, p.calls = 0, false, false
+	p.begin(0, true)
+	p.r.Reset(expr, 0, "code")
+	pos := 0
+	var in wasmbin.Instr
+	for p.r.Next(&in) {
+		pos += len(in.Raw)
+		p.instr(&in, pos)
+	}
+	if !p.loops && !p.calls && !p.lengths && p.total <= leafCost {
+		p.segments[0].check = false
+	}
+	return &p.plan
+}
+
+// begin starts a basic block.
+func (p *planner) begin(pos int, check bool) {
+	p.segments = append(p.segments, segment{pos: pos, check: check})
+	p.live = true
+}
+
+func (p *planner) pay() {
+	p.total++
+	if p.live {
+		p.segments[len(p.segments)-1].cost++
+	}
+}
+
+// instr plans one instruction, which ends at pos.
+func (p *planner) instr(in *wasmbin.Instr, pos int) {
+	switch in.Op {
+	case wasmbin.OpNop:
+	case wasmbin.OpBlock:
+		p.open = append(p.open, openBlock{op: in.Op})
+	case wasmbin.OpLoop:
+		p.open = append(p.open, openBlock{op: in.Op})
+		p.loops = true
+		p.begin(pos, true)
+	case wasmbin.OpIf:
+		p.pay()
+		p.open = append(p.open, openBlock{op: in.Op})
+		p.begin(pos, false)
+	case wasmbin.OpElse:
+		p.begin(pos, false)
+	case wasmbin.OpEnd:
+		p.end(pos)
+	case wasmbin.OpBr, wasmbin.OpBrIf, wasmbin.OpBrTable:
+		p.branch(in, pos)
+	case wasmbin.OpReturn, wasmbin.OpUnreachable:
+		p.pay()
+		p.live = false
+	case wasmbin.OpReturnCall, wasmbin.OpReturnCallIndirect:
+		p.pay()
+		p.calls, p.live = true, false
+	default:
+		p.pay()
+		p.note(in.Op)
+	}
+}
+
+// end closes a block. What follows is a new basic block if it is reached in more than one way.
+func (p *planner) end(pos int) {
+	last := len(p.open) - 1
+	b := p.open[last]
+	p.open = p.open[:last]
+	if b.op == wasmbin.OpIf || b.op == wasmbin.OpBlock && b.targeted {
+		p.begin(pos, false)
+	}
+}
+
+func (p *planner) branch(in *wasmbin.Instr, pos int) {
+	p.pay()
+	if in.Op == wasmbin.OpBrTable {
+		for _, l := range in.Targets {
+			p.open[len(p.open)-1-int(l)].targeted = true
+		}
+		p.live = false
+		return
+	}
+	p.open[len(p.open)-1-int(in.X)].targeted = true
+	if in.Op == wasmbin.OpBrIf {
+		p.begin(pos, false)
+	} else {
+		p.live = false
+	}
+}
+
+// note takes down what an instruction of straight-line code means for the function.
+func (p *planner) note(op wasmbin.Op) {
+	p.lengths = p.lengths || op.PaysByLength()
+	switch op {
+	case wasmbin.OpCall, wasmbin.OpCallIndirect:
+		p.nests, p.calls = true, true
+	case wasmbin.OpMemoryGrow:
+		p.calls = true
+	case wasmbin.OpMemoryInit, wasmbin.OpDataDrop:
+		p.faithful, p.data = false, true
+	case wasmbin.OpTableSet, wasmbin.OpTableInit, wasmbin.OpTableCopy, wasmbin.OpTableGrow, wasmbin.OpTableFill, wasmbin.OpElemDrop:
+		p.faithful = false
+	default:
+	}
+}

@@ -1,0 +1,177 @@
+package messaging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/longshore/longshore/limits"
+)
+
+// Pair is one entry of a message's metadata.
+type Pair struct{ Key, Value string }
+
+// Message is a message as a guest sees it. Its slices are never changed in place, and may be shared.
+type Message struct {
+	Topic       string // "" = none
+	ContentType string // "" = none
+	Data        []byte
+	Metadata    []Pair // nil = none
+}
+
+// Admission is what a host gives for a message that may be published.
+type Admission struct {
+	ID    string // the id that the message will have
+	Token any    // handed back in Outgoing, for the caller's own use
+}
+
+// Outgoing is a message in the outbox of a call.
+type Outgoing struct {
+	ID      string
+	Topic   string
+	Message Message // its Topic is ""
+	Token   any     // of the Admission
+}
+
+// CallOptions is what one delivery gives to the guest.
+type CallOptions struct {
+	Message Message
+	Limits  limits.Guest
+	// Deadline ends the call if it comes before Limits.CallDuration has passed. Zero: only the duration counts.
+	Deadline time.Time
+	// Clients are the names that client.connect takes besides "default".
+	Clients []string
+	// Admit is asked for every message before it joins the outbox, on the goroutine of the call. A nil func refuses all
+	// with Unauthorized.
+	Admit func(topic string, m Message) (Admission, *PublishError)
+	// Log is given each line (without its end) that the guest writes to "stdout" or "stderr": raw guest bytes, bounded
+	// by Limits.LogBytes in all, and valid only while Log runs. May be nil.
+	Log func(stream string, line []byte)
+}
+
+// Call is the host's side of one guest call: its handles, outbox and counters. It serves one call and is not safe for
+// concurrent use; read its results afterwards.
+type Call struct {
+	o         CallOptions
+	deadline  time.Time
+	hostCalls int64
+
+	guest   guest
+	current string // the import or export at work, for errors
+	handles handles
+	held    int64 // bytes of the messages in handles
+	maxHeld int64
+
+	outbox      []Outgoing
+	outboxBytes int64
+
+	log logCapture
+}
+
+// NewCall prepares a call.
+func NewCall(o CallOptions) *Call {
+	return &Call{o: o, maxHeld: limits.HeldBytes + heldBytes(o.Message)}
+}
+
+// Outbox returns what the guest published, in order. It means nothing unless the handler returned ok; whoever runs the
+// call decides. Every message in it was admitted, so that after a failure its tokens are to be given back.
+func (c *Call) Outbox() []Outgoing { return c.outbox }
+
+// HostCalls returns how often the guest called the host.
+func (c *Call) HostCalls() int64 { return c.hostCalls }
+
+// Limits returns the bounds of the call.
+func (c *Call) Limits() limits.Guest { return c.o.Limits }
+
+// Deadline returns when the call's time is over. It is known once Start was called.
+func (c *Call) Deadline() time.Time { return c.deadline }
+
+// callKey is the context key of a *Call.
+type callKey struct{}
+
+// Start begins the call's time, and returns a context by which host functions find the call.
+func (c *Call) Start(ctx context.Context) context.Context {
+	c.deadline = time.Now().Add(c.o.Limits.CallDuration)
+	if d := c.o.Deadline; !d.IsZero() && d.Before(c.deadline) {
+		c.deadline = d
+	}
+	return context.WithValue(ctx, callKey{}, c)
+}
+
+// FromContext returns the call that Start put into ctx. It panics if there is none, because host functions run only
+// under a call.
+func FromContext(ctx context.Context) *Call {
+	c, ok := ctx.Value(callKey{}).(*Call)
+	if !ok {
+		panic(errors.New("messaging: a host function was called outside of a call"))
+	}
+	return c
+}
+
+// Check returns ErrInterrupted (with its cause) or ErrTimeout if the call must end now, else nil.
+func (c *Call) Check(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", ErrInterrupted, context.Cause(ctx))
+	}
+	if !time.Now().Before(c.deadline) {
+		return ErrTimeout
+	}
+	return nil
+}
+
+// Enter begins a host function: it counts the call and panics with a typed error if the guest call must end.
+func (c *Call) Enter(ctx context.Context) {
+	c.hostCalls++
+	if err := limits.Check(limits.NameHostCalls, c.hostCalls, c.o.Limits.HostCalls); err != nil {
+		panic(err)
+	}
+	if err := c.Check(ctx); err != nil {
+		panic(err)
+	}
+}
+
+// bind makes m the instance that the call talks to.
+func (c *Call) bind(m api.Module) {
+	if c.guest.module != m {
+		c.guest = guest{module: m, memory: m.Memory()}
+	}
+}
+
+// hold counts n more bytes (or fewer, if negative) of m, before they are copied.
+func (c *Call) hold(m *message, n int64) {
+	m.held += n
+	c.held += n
+	if err := limits.Check(limits.NameHeldBytes, c.held, c.maxHeld); err != nil {
+		panic(err)
+	}
+}
+
+// newMessage gives the guest a message whose bytes were counted.
+func (c *Call) newMessage(m *message) uint32 { return c.handles.add(m) }
+
+// takeMessage removes a message from the guest's table, as an own parameter does.
+func (c *Call) takeMessage(h uint32) *message {
+	m := lookup[*message](&c.handles, h)
+	c.handles.remove(h)
+	c.held -= m.held
+	return m
+}
+
+// pairOverheadBytes is what a metadata pair costs the host beside its text.
+const pairOverheadBytes = 32
+
+func heldBytes(m Message) int64 {
+	return int64(len(m.Topic)) + int64(len(m.ContentType)) + int64(len(m.Data)) + pairsBytes(m.Metadata) +
+		pairOverheadBytes*int64(len(m.Metadata))
+}
+
+func pairsBytes(pairs []Pair) int64 {
+	var n int64
+	for _, p := range pairs {
+		n += int64(len(p.Key)) + int64(len(p.Value))
+	}
+	return n
+}

@@ -1,0 +1,32 @@
+// Package messaging is the guest ABI: what a WebAssembly module imports from Longshore and exports to it.
+//
+// Guests are core modules whose imports and exports carry the canonical-ABI-lowered names of WIT interfaces, as
+// ordinary bindings generators emit them:
+//
+//	import  wasi:messaging/types@0.2.0-draft            client, message
+//	import  wasi:messaging/producer@0.2.0-draft         send
+//	import  longshore:messaging/publisher@0.1.0         publish, publish-batch
+//	export  wasi:messaging/incoming-handler@0.2.0-draft handle
+//	export  memory, cabi_realloc, and optionally _initialize and cabi_post_…#handle
+//
+// Values cross the border as the canonical ABI lays them out in linear memory, little-endian. Functions whose result
+// doesn't fit one register are given a pointer to a return area as their last parameter:
+//
+//	string, list<T>      | ptr u32 | len u32 |
+//	option<string>       | some u8, 3 pad | ptr u32 | len u32 |
+//	result<_, error>     | err u8, 3 pad | case u8, 3 pad | ptr u32 | len u32 |
+//	outgoing             | topic ptr, len | message handle u32 | 4 pad | option<publish-options> |
+//
+// shape.go computes such layouts from a description of the types, and types.go describes them; no offset is written
+// by hand.
+//
+// Resources (clients, messages) are numbers into a table that belongs to one call. Handle 0 never exists. Everything
+// of a delivery ends with its call.
+//
+// What a guest publishes joins the outbox of its Call. Nothing leaves this package by itself: whoever runs the call
+// reads the outbox afterwards, and commits it or forgets it.
+//
+// Three kinds of failure are told apart. What a guest may cause in good faith (a full topic, a missing grant) is an
+// error value of the WIT. What breaks the ABI ends the call with *ABIError. What exceeds a bound that only floods reach
+// ends it with *limits.Error. The latter two travel as panics through the guest's frames, and are returned by Handle.
+package messaging

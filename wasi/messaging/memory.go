@@ -1,0 +1,135 @@
+package messaging
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/tetratelabs/wazero/api"
+)
+
+// exportRealloc is the guest's allocator: (old pointer, old size, alignment, new size) -> pointer.
+const exportRealloc = "cabi_realloc"
+
+// guest is the instance that a call talks to. Views of its memory are valid until the guest runs again: copy first.
+type guest struct {
+	module  api.Module
+	memory  api.Memory
+	realloc api.Function // looked up when first needed
+	busy    bool         // the host is calling realloc or post-return, during which a guest may not call back
+}
+
+// view returns n bytes at ptr. The result is the guest's memory itself.
+func (g *guest) view(ptr, n uint32) []byte {
+	b, ok := g.memory.Read(ptr, n)
+	if !ok {
+		panic(&ABIError{Problem: fmt.Sprintf("%d bytes at %d are outside of memory", n, ptr)})
+	}
+	return b
+}
+
+// value returns the memory of one value of shape s at ptr.
+func (g *guest) value(ptr uint32, s shape) []byte {
+	checkAligned(ptr, s)
+	return g.view(ptr, s.size)
+}
+
+// list returns the memory of n elements of shape s at ptr.
+func (g *guest) list(ptr, n uint32, s shape) []byte {
+	checkAligned(ptr, s)
+	bytes := uint64(n) * uint64(s.size)
+	if bytes > uint64(^uint32(0)) {
+		panic(&ABIError{Problem: fmt.Sprintf("a list of %d elements of %d bytes is larger than memory", n, s.size)})
+	}
+	return g.view(ptr, uint32(bytes))
+}
+
+// text returns the memory of a string, which must be UTF-8.
+func (g *guest) text(ptr, n uint32) []byte {
+	b := g.view(ptr, n)
+	if !utf8.Valid(b) {
+		panic(&ABIError{Problem: fmt.Sprintf("the string of %d bytes at %d is not UTF-8", n, ptr)})
+	}
+	return b
+}
+
+// store writes a value of shape s to ptr.
+func (g *guest) store(ptr uint32, s shape, value []byte) {
+	copy(g.value(ptr, s), value)
+}
+
+// alloc has the guest allocate n values of shape s.
+func (g *guest) alloc(ctx context.Context, n int, s shape) uint32 {
+	if g.realloc == nil {
+		g.realloc = g.module.ExportedFunction(exportRealloc)
+		if g.realloc == nil {
+			panic(&ABIError{Func: exportRealloc, Problem: "the module doesn't export it"})
+		}
+	}
+	size := uint64(n) * uint64(s.size)
+	if size > uint64(^uint32(0)) {
+		panic(&ABIError{Func: exportRealloc, Problem: fmt.Sprintf("%d bytes are more than fits memory", size)})
+	}
+	stack := [4]uint64{0, 0, uint64(s.align), size}
+	g.busy = true
+	err := g.realloc.CallWithStack(ctx, stack[:])
+	g.busy = false
+	if err != nil {
+		panic(fmt.Errorf("%s: %w", exportRealloc, err))
+	}
+	ptr := api.DecodeU32(stack[0])
+	checkAligned(ptr, s)
+	g.view(ptr, uint32(size))
+	return ptr
+}
+
+// lowerBytes copies b into memory that the guest allocates, and writes pointer and length to at.
+func (g *guest) lowerBytes(ctx context.Context, at, b []byte) {
+	ptr := g.alloc(ctx, len(b), u8Shape)
+	copy(g.view(ptr, uint32(len(b))), b)
+	putList(at, ptr, len(b))
+}
+
+// lowerText is lowerBytes for a string.
+func (g *guest) lowerText(ctx context.Context, at []byte, s string) {
+	ptr := g.alloc(ctx, len(s), u8Shape)
+	copy(g.view(ptr, uint32(len(s))), s)
+	putList(at, ptr, len(s))
+}
+
+// lowerPairs copies metadata into memory that the guest allocates, and writes pointer and length to at.
+func (g *guest) lowerPairs(ctx context.Context, at []byte, pairs []Pair) {
+	buf := make([]byte, len(pairs)*int(pairShape.size))
+	ptr := g.alloc(ctx, len(pairs), pairShape)
+	for i, p := range pairs {
+		b := buf[i*int(pairShape.size):]
+		g.lowerText(ctx, b[pairKeyAt:], p.Key)
+		g.lowerText(ctx, b[pairValueAt:], p.Value)
+	}
+	copy(g.view(ptr, uint32(len(buf))), buf)
+	putList(at, ptr, len(pairs))
+}
+
+func checkAligned(ptr uint32, s shape) {
+	if ptr%s.align != 0 {
+		panic(&ABIError{Problem: fmt.Sprintf("pointer %d is not aligned to %d", ptr, s.align)})
+	}
+}
+
+// checkCase returns the case number of a variant of shape s.
+func checkCase(s shape, n uint8) uint8 {
+	if uint32(n) >= s.cases {
+		panic(&ABIError{Problem: fmt.Sprintf("case %d of a variant of %d cases", n, s.cases)})
+	}
+	return n
+}
+
+func putList(at []byte, ptr uint32, n int) {
+	binary.LittleEndian.PutUint32(at, ptr)
+	binary.LittleEndian.PutUint32(at[4:], uint32(n))
+}
+
+func getList(at []byte) (ptr, n uint32) {
+	return binary.LittleEndian.Uint32(at), binary.LittleEndian.Uint32(at[4:])
+}

@@ -1,0 +1,19 @@
+package messaging
+
+import "context"
+
+// send is producer's send: func(c: borrow<client>, topic: topic, message: message) -> result<_, error>. The message is
+// the host's from then on, even if it is refused.
+//
+//	client, topic ptr, topic len, message, ret | result<_, error>
+func send(ctx context.Context, c *Call, stack []uint64) {
+	from := lookup[*client](&c.handles, arg(stack, 0))
+	topic := c.guest.text(arg(stack, 1), arg(stack, 2))
+	m := c.takeMessage(arg(stack, 3))
+	_, refused := c.admit(from, topic, m.Message)
+	var e *GuestError
+	if refused != nil {
+		e = refused.forSend()
+	}
+	c.returnError(ctx, arg(stack, 4), unitResultShape, e)
+}

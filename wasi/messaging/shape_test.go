@@ -1,0 +1,100 @@
+package messaging
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// The layouts as independent bindings generators compute them.
+func TestShape(t *testing.T) {
+	sizes := []struct {
+		name                 string
+		shape                shape
+		size, align, payload uint32
+	}{
+		{"string", textShape, 8, 4, 0},
+		{"tuple<string, string>", pairShape, 16, 4, 0},
+		{"option<string>", optionTextShape, 12, 4, 4},
+		{"option<list>", optionListShape, 12, 4, 4},
+		{"error", errorShape, 12, 4, 4},
+		{"result<_, error>", unitResultShape, 16, 4, 4},
+		{"result<own<client>, error>", clientResultShape, 16, 4, 4},
+		{"fence", fenceShape, 16, 8, 0},
+		{"publish-options", publishOptionsShape, 144, 8, 0},
+		{"option<publish-options>", optionPublishOptionsShape, 152, 8, 8},
+		{"outgoing", outgoingShape, 168, 8, 0},
+		{"arguments of publish", publishArgsShape, 168, 8, 0},
+		{"limit", limitShape, 40, 8, 0},
+		{"publish-error", publishErrorShape, 48, 8, 8},
+		{"receipt", receiptShape, 20, 4, 0},
+		{"result<receipt, publish-error>", receiptResultShape, 56, 8, 8},
+		{"result<list, publish-error>", batchResultShape, 56, 8, 8},
+	}
+	for _, s := range sizes {
+		t.Run(s.name, func(t *testing.T) {
+			require.Equal(t, s.size, s.shape.size, "size")
+			require.Equal(t, s.align, s.shape.align, "alignment")
+			require.Equal(t, s.payload, s.shape.payload, "payload")
+		})
+	}
+	offsets := []struct {
+		name   string
+		shape  shape
+		fields map[string]uint32
+	}{
+		{"publish-options", publishOptionsShape, map[string]uint32{
+			"delay": 0, "ttl": 16, "deadline": 32, "priority": 48, "idempotency-key": 52, "ordering-key": 64, "fence": 80,
+			"required-features": 104, "target": 112, "cause": 124, "extensions": 136,
+		}},
+		{"outgoing", outgoingShape, map[string]uint32{"topic": 0, "message": 8, "options": 16}},
+		{"arguments of publish", publishArgsShape, map[string]uint32{"client": 0, "topic": 4, "message": 12, "options": 16}},
+		{"limit", limitShape, map[string]uint32{"limit": 0, "actual": 8, "retry-after": 16, "extensions": 32}},
+		{"receipt", receiptShape, map[string]uint32{"id": 0, "duplicate": 8, "extensions": 12}},
+		{"tuple<string, string>", pairShape, map[string]uint32{"key": 0, "value": 8}},
+	}
+	for _, o := range offsets {
+		t.Run(o.name+" fields", func(t *testing.T) {
+			require.Len(t, o.shape.fields, len(o.fields))
+			for name, at := range o.fields {
+				require.Equal(t, at, o.shape.at(name), name)
+			}
+		})
+	}
+}
+
+func TestShape_RecordsNeverOverlapAndAreAligned(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawShape(t, 3)
+		require.Zero(t, s.size%s.align)
+		var end uint32
+		for _, f := range s.fields {
+			require.GreaterOrEqual(t, f.offset, end)
+			require.Less(t, f.offset-end, f.shape.align, "no more padding than needed")
+			require.Zero(t, f.offset%f.shape.align)
+			end = f.offset + f.shape.size
+		}
+		require.LessOrEqual(t, end, s.size)
+	})
+}
+
+func drawShape(t *rapid.T, depth int) shape {
+	kinds := 2
+	if depth > 0 {
+		kinds = 4
+	}
+	switch rapid.IntRange(1, kinds).Draw(t, "kind") {
+	case 1:
+		return scalarOf(rapid.SampledFrom([]uint32{1, 2, 4, 8}).Draw(t, "size"))
+	case 2:
+		return listShape()
+	case 3:
+		return optionOf(drawShape(t, depth-1))
+	}
+	fields := make([]field, rapid.IntRange(1, 5).Draw(t, "fields"))
+	for i := range fields {
+		fields[i].shape = drawShape(t, depth-1)
+	}
+	return recordOf(fields...)
+}
