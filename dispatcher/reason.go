@@ -38,7 +38,8 @@ const (
 	ReasonSealFailed    = "seal-failed"
 	ReasonLeaseLost     = "lease-lost"
 	ReasonStorageError  = "storage-error"
-	ReasonMaxAttempts   = "max-attempts" // made by the queue's claim
+	ReasonMaxAttempts   = "max-attempts"   // by a claim: as substrate.ReasonMaxAttempts
+	ReasonCorrupt       = "corrupt-record" // by a claim: as substrate.ReasonCorrupt
 )
 
 // Reasons returns the class of every reason that a message, a receipt or a paused consumer can have.
@@ -50,6 +51,7 @@ func Reasons() []string {
 		ReasonContextMissing, ReasonContextMalformed, ReasonContextForged, ReasonContextExpired, ReasonContextUnknownKey,
 		ReasonContextMismatch,
 		ReasonOutboxRefused, ReasonSealFailed, ReasonLeaseLost, ReasonStorageError, ReasonMaxAttempts,
+		ReasonCorrupt,
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/runtime"
+	"github.com/longshore/longshore/substrate"
 )
 
 func TestReasons(t *testing.T) {
@@ -73,4 +74,9 @@ func TestSanitize(t *testing.T) {
 			}
 		})
 	})
+}
+
+func TestReasonsOfTheLogAreItsOwnWords(t *testing.T) {
+	require.Equal(t, substrate.ReasonMaxAttempts, ReasonMaxAttempts)
+	require.Equal(t, substrate.ReasonCorrupt, ReasonCorrupt)
 }

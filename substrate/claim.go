@@ -76,6 +76,7 @@ type claimPlan struct {
 	token   uint64
 	bodies  [][]byte // of the messages taken, where they are in memory
 	reasons []string // their last reasons
+	origins []origin
 	letters []DeadLetter
 }
 
@@ -108,14 +109,14 @@ func planClaim(t *topic, r ClaimRequest, now time.Time) claimPlan {
 		if full = !room(f.origin.payloadBytes); full {
 			return false
 		}
-		p.take(taken{position: f.position, attempt: f.attempt + 1}, t.inTail(f.position), f.reason)
+		p.take(taken{position: f.position, attempt: f.attempt + 1}, t.inTail(f.position), f.reason, f.origin)
 		return true
 	})
 	for _, e := range t.window {
 		if full || !room(e.origin.payloadBytes) {
 			break
 		}
-		p.take(taken{position: e.position, attempt: 1, fresh: true, origin: e.origin}, e, "")
+		p.take(taken{position: e.position, attempt: 1, fresh: true, origin: e.origin}, e, "", e.origin)
 	}
 	if len(p.taken)+len(p.buried) == 0 {
 		return claimPlan{}
@@ -123,9 +124,10 @@ func planClaim(t *topic, r ClaimRequest, now time.Time) claimPlan {
 	return p
 }
 
-func (p *claimPlan) take(e taken, held *entry, reason string) {
+func (p *claimPlan) take(e taken, held *entry, reason string, o origin) {
 	p.taken = append(p.taken, e)
 	p.reasons = append(p.reasons, reason)
+	p.origins = append(p.origins, o)
 	var body []byte
 	if held != nil {
 		body = held.body
@@ -156,6 +158,8 @@ func (l *Log) deliver(ctx context.Context, t *topic, p *claimPlan) (ClaimResult,
 			if err := l.Settle(context.WithoutCancel(ctx), []Settlement{bury}, nil); err != nil {
 				return result, err
 			}
+			dead := deadRecord{attempts: e.attempt, reason: ReasonCorrupt, died: time.Now().UnixNano(), origin: p.origins[i]}
+			result.Buried = append(result.Buried, dead.letter(t.name, p.name.lane, e.position))
 			continue
 		}
 		result.Deliveries = append(result.Deliveries, Delivery{

@@ -70,7 +70,7 @@ func load(st *store.Store) (*recovery, error) {
 
 func (r *recovery) loadTopic(tenant, name string, body []byte, err error) error {
 	if err != nil {
-		return err
+		return fmt.Errorf("topic %s of tenant %s: %w", name, tenant, err)
 	}
 	t, err := decodeTopic(TopicName{tenant, name}, body)
 	if err != nil {

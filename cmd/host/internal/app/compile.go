@@ -26,6 +26,9 @@ func Compile(ctx context.Context, engine *runtime.Engine, plan *config.Plan) ([]
 			return nil, fmt.Errorf("consumer %s: %w", c.Name, err)
 		}
 		modules[i], err = engine.Compile(ctx, c.Name, wasm, c.Guest)
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("stopped while it compiled consumer %s: %w", c.Name, context.Cause(ctx))
+		}
 		var refused *runtime.ModuleError
 		if errors.As(err, &refused) {
 			faults = append(faults, c.ModuleFault(fmt.Sprintf("the host can't run it (%s): %v", refused.Stage, refused.Err),
