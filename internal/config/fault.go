@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -62,16 +63,16 @@ func (f Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// err returns the faults as an error, sorted by place, or nil if there are none.
+// err returns the faults as an error, sorted by place and name, or nil if there are none.
 func (f Faults) err() error {
 	if len(f) == 0 {
 		return nil
 	}
 	slices.SortStableFunc(f, func(a, b Fault) int {
-		if a.Line != b.Line {
-			return a.Line - b.Line
+		if a.Line == 0 && b.Line == 0 { // settings have names instead of places
+			return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Path, b.Path))
 		}
-		return a.Col - b.Col
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
 	})
 	return f
 }

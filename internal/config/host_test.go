@@ -166,10 +166,10 @@ func TestOverrides(t *testing.T) {
 			Environment: map[string]string{"LONGSHORE_GRACE": "2h", "LONGSHORE_LISTEN_HTTP": "80"},
 		})
 		require.EqualError(t, err, strings.Join([]string{
-			`environment: LONGSHORE_LISTEN_HTTP: "80" is not valid (want host:port such as 127.0.0.1:7878)`,
 			`environment: LONGSHORE_GRACE: 2h is too large (want at most 1h)`,
-			`flags: --socket: "a\x00b" is not valid (want a path)`,
+			`environment: LONGSHORE_LISTEN_HTTP: "80" is not valid (want host:port such as 127.0.0.1:7878)`,
 			`flags: --log-level: "loud" is not one of the choices (want debug, info, warn or error)`,
+			`flags: --socket: "a\x00b" is not valid (want a path)`,
 			`h.yaml:1:8: grace: 5 is of the wrong type (want a duration such as 5s, 1m30s or 250ms)`,
 		}, "\n"))
 	})
