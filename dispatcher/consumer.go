@@ -101,11 +101,11 @@ func (c *consumer) claimNext(p phases, inFlight *sync.WaitGroup) {
 func (c *consumer) claim(p phases, r room, inFlight *sync.WaitGroup) (used room) {
 	since := time.Now()
 	claimed, err := c.queue.Claim(p.claim, c.claimRequest(r))
-	if err != nil {
+	if err != nil { // beside it there may be deliveries all the same
 		c.storageFailed(p.claim, "claiming", err)
-		return room{}
+	} else {
+		c.storageWorked()
 	}
-	c.storageWorked()
 	for _, dead := range claimed.Buried {
 		c.reportBuried(dead)
 	}
@@ -114,7 +114,9 @@ func (c *consumer) claim(p phases, r room, inFlight *sync.WaitGroup) (used room)
 		used = used.plus(size)
 		c.start(p, d, since, size, inFlight)
 	}
-	c.restIfEmpty(p.claim, len(claimed.Deliveries)+len(claimed.Buried))
+	if err == nil {
+		c.restIfEmpty(p.claim, len(claimed.Deliveries)+len(claimed.Buried))
+	}
 	return used
 }
 

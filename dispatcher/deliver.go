@@ -160,6 +160,11 @@ func (c *consumer) follow(d *delivery, dec decision) {
 	}
 }
 
+// final reports whether the queue will never take a call about this lease.
+func final(err error) bool {
+	return errors.Is(err, substrate.ErrLeaseLost) || errors.Is(err, substrate.ErrClosed)
+}
+
 // commit settles the message, with the outbox if it is acknowledged. It tries for as long as the storage fails, the lease
 // holds and the host lets it; it doesn't insist on an outbox that is refused.
 func (c *consumer) commit(p phases, d *delivery, dec decision, r Receipt) error {
@@ -178,7 +183,7 @@ func (c *consumer) commit(p phases, d *delivery, dec decision, r Receipt) error 
 			return nil
 		}
 		_, refused := refusedBy(err)
-		if errors.Is(err, substrate.ErrLeaseLost) || (refused && len(d.sealed) > 0) {
+		if final(err) || (refused && len(d.sealed) > 0) {
 			return err
 		}
 		c.storageFailed(d.lease.ctx, "settling", err)

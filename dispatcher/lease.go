@@ -76,7 +76,7 @@ func (h *lease) extend(expires time.Time) (time.Time, error) {
 		if err == nil {
 			return asked.Add(h.duration), nil
 		}
-		if errors.Is(err, substrate.ErrLeaseLost) || !sleep(ctx, storageBackoff(failures)) {
+		if final(err) || !sleep(ctx, storageBackoff(failures)) {
 			return time.Time{}, err
 		}
 	}

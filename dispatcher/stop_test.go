@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/longshore/longshore/runtime"
+	"github.com/longshore/longshore/substrate"
 	"github.com/longshore/longshore/wasi/messaging"
 )
 
@@ -44,6 +45,21 @@ func TestStop(t *testing.T) {
 			require.Empty(t, r.queue.released[0].Reason, "a shutdown says nothing about the message")
 			require.Zero(t, r.queue.messages[0].attempts)
 			require.Equal(t, "interrupted", r.seen.list()[0].Reason)
+		})
+	})
+	t.Run("ADeliveryDoesNotOutliveALogThatIsClosedForGood", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, consumerOf("c", works(time.Second)))
+			r.publish(1)
+			r.run()
+			time.Sleep(500 * time.Millisecond)
+			r.queue.mu.Lock()
+			r.queue.fail = func(string, int) error { return substrate.ErrClosed }
+			r.queue.mu.Unlock()
+			start := time.Now()
+			r.halt()
+			require.Less(t, time.Since(start), 2*time.Second)
+			require.Equal(t, ReasonStorageError, r.seen.list()[0].Reason)
 		})
 	})
 	t.Run("NothingIsClaimedAfterTheStop", func(t *testing.T) {

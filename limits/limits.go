@@ -92,26 +92,26 @@ const (
 
 // Bounds of the log.
 const (
-	JournalSegments         = 4
-	JournalSegmentBytes     = 64 * MiB
-	JournalSegmentMinBytes  = 1 * MiB
-	WriteBehindDelay        = 20 * time.Millisecond
-	WriteBehindBytes        = 1 * MiB
-	WriteBehindLagBytes     = 32 * MiB
-	WriteBehindLagOps       = 20_000  // entries waiting for the store
-	WriteBehindReceiptBytes = 2 * MiB // of dead letters waiting for the store
-	WindowMessages          = 512     // messages of a lane kept ready in memory
-	WindowBytes             = 1 * MiB
-	MintedIDs               = 1 << 20     // ids minted after one that is still to be published
-	AbandonWait             = time.Second // for the database of a log that has failed
-	LockWait                = 5 * time.Second
-	DeadLetterPage          = 1_000
-	InlinePayloadBytes      = 64 * KiB
-	CommitGroupRequests     = 1_024
-	CommitGroupBytes        = 8 * MiB
-	RateBurstDuration       = time.Second
-	PolicyMaxRatePerSec     = 1_000_000_000
-	PolicyMaxDepthCount     = 1_000_000_000_000
+	JournalSegments        = 4
+	JournalSegmentBytes    = 64 * MiB
+	JournalSegmentMinBytes = 1 * MiB
+	WriteBehindDelay       = 50 * time.Millisecond
+	WriteBehindBytes       = 4 * MiB
+	WriteBehindLagBytes    = 32 * MiB
+	WriteBehindLagMessages = 100_000 // messages waiting for the store
+	WriteBehindLastBytes   = 4 * MiB // of what waits beside messages: one transaction of the store
+	WindowMessages         = 512     // messages of a lane kept ready in memory
+	WindowBytes            = 1 * MiB
+	MintedIDs              = 1 << 20     // ids minted after one that is still to be published
+	AbandonWait            = time.Second // for the database of a log that has failed
+	LockWait               = 5 * time.Second
+	DeadLetterPage         = 1_000
+	InlinePayloadBytes     = 64 * KiB
+	CommitGroupRequests    = 1_024
+	CommitGroupBytes       = 8 * MiB
+	RateBurstDuration      = time.Second
+	PolicyMaxRatePerSec    = 1_000_000_000
+	PolicyMaxDepthCount    = 1_000_000_000_000
 )
 
 // Guest bounds one guest call. The zero value allows nothing: start from DefaultGuest.

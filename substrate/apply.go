@@ -74,6 +74,9 @@ func (e *settled) apply(s *state) {
 func (f *extendFrame) apply(s *state, _ uint64) {
 	t := s.topic(f.name.topic)
 	fl := t.flights[f.position]
+	if f.until < fl.at {
+		s.touch(t) // claimers wait for a later time
+	}
 	t.moveFlight(fl, true, f.until)
 	s.effects.putFlight(t, fl)
 }

@@ -2,10 +2,12 @@ package substrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/substrate/internal/store"
 )
 
 // Reasons that the log itself gives.
@@ -18,7 +20,8 @@ const (
 // leaves. It does not wait for messages: see WaitReady. Messages that were delivered MaxAttempts times are buried
 // instead; they don't count to MaxMessages.
 //
-// Once asked, the claim goes on even if ctx ends; its deliveries are returned all the same.
+// Once asked, the claim goes on even if ctx ends; its deliveries are returned all the same. An error may come beside
+// deliveries, which are the caller's then too.
 func (l *Log) Claim(ctx context.Context, r ClaimRequest) (ClaimResult, error) {
 	if err := r.validate(); err != nil {
 		return ClaimResult{}, err
@@ -27,7 +30,9 @@ func (l *Log) Claim(ctx context.Context, r ClaimRequest) (ClaimResult, error) {
 	if t == nil {
 		return ClaimResult{}, nil
 	}
-	l.fillWindow(t)
+	if err := l.fillWindow(t); err != nil {
+		return ClaimResult{}, err
+	}
 	var p claimPlan
 	bytes := int64(r.MaxMessages)*takenBytes + limits.ClaimMessages*buriedBytes
 	err := l.submit(ctx, &request{bytes: bytes, plan: func(now time.Time) (frame, error) {
@@ -145,29 +150,40 @@ func (p *claimPlan) bury(t *topic, f *flight, now time.Time) {
 	p.letters = append(p.letters, dead.letter(t.name, "", f.position))
 }
 
-// deliver reads what the claim took. A message that can't be read is buried; a fault of the database is an error, and
-// the leases run out by themselves.
+// deliver reads what the claim took. A message whose record does not check is buried; after a fault of the database, or
+// for a record of a newer program, the error comes beside what could be read, and the leases of the rest run out.
 func (l *Log) deliver(ctx context.Context, t *topic, p *claimPlan) (ClaimResult, error) {
 	result := ClaimResult{Buried: p.letters}
+	var faults []error
+	var corrupt []Settlement
 	for i := range p.taken {
 		e := &p.taken[i]
 		lease := Lease{Tenant: t.name.Tenant, Topic: t.name.Topic, Lane: p.name.lane, Position: e.position, Token: p.token}
 		m, err := l.claimed(t, e.position, p.bodies[i])
-		if err != nil {
-			bury := Settlement{Lease: lease, Verdict: Bury, Reason: ReasonCorrupt}
-			if err := l.Settle(context.WithoutCancel(ctx), []Settlement{bury}, nil); err != nil {
-				return result, err
-			}
+		switch {
+		case err == nil:
+			result.Deliveries = append(result.Deliveries, Delivery{
+				Message: m, Lease: lease, Attempt: e.attempt,
+				Expires: time.Unix(0, p.until), PreviousReason: p.reasons[i],
+			})
+		case unreadable(err):
+			corrupt = append(corrupt, Settlement{Lease: lease, Verdict: Bury, Reason: ReasonCorrupt})
 			dead := deadRecord{attempts: e.attempt, reason: ReasonCorrupt, died: time.Now().UnixNano(), origin: p.origins[i]}
 			result.Buried = append(result.Buried, dead.letter(t.name, p.name.lane, e.position))
-			continue
+		default:
+			faults = append(faults, err)
 		}
-		result.Deliveries = append(result.Deliveries, Delivery{
-			Message: m, Lease: lease, Attempt: e.attempt,
-			Expires: time.Unix(0, p.until), PreviousReason: p.reasons[i],
-		})
 	}
-	return result, nil
+	if err := l.Settle(context.WithoutCancel(ctx), corrupt, nil); err != nil {
+		faults = append(faults, err)
+	}
+	return result, errors.Join(faults...)
+}
+
+// unreadable reports whether err says that a message's record is gone or does not check, and never will.
+func unreadable(err error) bool {
+	var corrupt *store.CorruptError
+	return errors.As(err, &corrupt) || errors.Is(err, store.ErrNotFound) || errors.Is(err, errTruncated)
 }
 
 func (l *Log) claimed(t *topic, position uint64, body []byte) (Message, error) {

@@ -115,6 +115,7 @@ func TestClaim(t *testing.T) {
 		broken := crash(t, dir)
 		overwrite(t, broken, l.find(TopicName{testTenant, testTopic}).key().Message(1))
 		l = openLog(t, broken)
+		require.Less(t, time.Since(stats(t, l, testTopic).Oldest), time.Hour, "its age is not that of 1970")
 		got, err := l.Claim(t.Context(), claimRequest(testTopic, 10))
 		require.NoError(t, err)
 		require.Equal(t, []string{"b"}, payloads(got.Deliveries))
@@ -221,6 +222,19 @@ func TestWaitReady(t *testing.T) {
 				t.Helper()
 				settle(t, l, held, Release, "")
 			},
+		},
+		"IsWokenByALeaseThatIsCutShort": {
+			before: func(t *testing.T, l *Log) {
+				t.Helper()
+				publish(t, l, testTopic, "a")
+				held = claimOne(t, l, testTopic)
+			},
+			event: func(t *testing.T, l *Log) {
+				t.Helper()
+				_, err := l.Extend(t.Context(), held.Lease, time.Second)
+				require.NoError(t, err)
+			},
+			after: time.Second,
 		},
 		"IsWokenByARedrive": {
 			before: func(t *testing.T, l *Log) {

@@ -66,9 +66,9 @@ func (l *Log) submit(ctx context.Context, r *request) error {
 type committer struct {
 	log   *Log
 	group []*request
-	bytes int64    // journal bytes that the group needs at most
-	held  *request // did not fit into the last group: the first of the next
-	body  []byte   // bodies of the group's frames, reused
+	bytes int64      // journal bytes that the group needs at most
+	held  []*request // did not fit into the last group: the first of the next
+	body  []byte     // bodies of the group's frames, reused
 
 	behind   writeBehind
 	lastDone uint64 // number of the last frame appended
@@ -101,32 +101,53 @@ func (c *committer) gather(first *request) {
 	c.group, c.bytes = append(c.group[:0], first), journal.FrameBytes(first.bytes)
 	room := min(limits.CommitGroupBytes, journal.FrameBytes(c.log.maxCommitBytes))
 	for len(c.group) < limits.CommitGroupRequests {
-		select {
-		case r := <-c.log.requests:
-			if c.bytes+journal.FrameBytes(r.bytes) > room {
-				c.held = r
-				return
-			}
-			c.group, c.bytes = append(c.group, r), c.bytes+journal.FrameBytes(r.bytes)
-		default:
+		r := c.next()
+		if r == nil {
 			return
 		}
+		if c.bytes+journal.FrameBytes(r.bytes) > room {
+			c.held = slices.Insert(c.held, 0, r)
+			return
+		}
+		c.group, c.bytes = append(c.group, r), c.bytes+journal.FrameBytes(r.bytes)
 	}
 }
 
-// commitAll commits the group that begins with r, and the one that begins with what did not fit into that, and so on.
+// next returns a request that waits, or nil.
+func (c *committer) next() *request {
+	if len(c.held) > 0 {
+		r := c.held[0]
+		c.held = c.held[1:]
+		return r
+	}
+	select {
+	case r := <-c.log.requests:
+		return r
+	default:
+		return nil
+	}
+}
+
+// commitAll commits the group that begins with r, then those of the requests that did not fit into it.
 func (c *committer) commitAll(r *request) {
 	for r != nil {
-		c.held = nil
 		c.gather(r)
 		c.commit()
-		r = c.held
+		if len(c.held) == 0 {
+			return
+		}
+		select { // the write-behind goes on meanwhile
+		case err := <-c.behind.stored:
+			c.behindDone(err)
+		default:
+		}
+		c.writeBehind()
+		r = c.next()
 	}
 }
 
 // commit plans, applies and appends the group, then answers it.
 func (c *committer) commit() {
-	defer clear(c.group)
 	err := c.prepare()
 	if err == nil {
 		frames, durable := c.plan()
@@ -165,7 +186,6 @@ func (c *committer) prepare() error {
 	case err != nil:
 		return c.fail(err)
 	}
-	c.behind.unsynced += c.bytes
 	return nil
 }
 
@@ -178,9 +198,14 @@ func (c *committer) plan() (frames []journal.Frame, durable bool) {
 	next := l.journal.Next()
 	var ends []int
 	c.body = c.body[:0]
-	for _, r := range c.group {
+	for i, r := range c.group {
 		if r.plan == nil {
 			continue
+		}
+		if l.state.effects.full() { // one batch of the store would not hold the effects of more
+			c.held = append(slices.Clone(c.group[i:]), c.held...)
+			c.group = c.group[:i]
+			break
 		}
 		f, err := r.plan(now)
 		if err != nil {

@@ -3,6 +3,7 @@ package substrate
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"time"
 
@@ -59,16 +60,15 @@ func (l *Log) deadLetters(ctx context.Context, tenant, topic string, f DeadLette
 	var err error
 	now := time.Now()
 	key := t.key()
-	l.store.Scan(key.DeadLetters(""), key.Dead("", f.After+1), func(k, body []byte, scanErr error) bool {
-		var d *deadRecord
-		if err = scanErr; err == nil {
-			d, err = decodeDead(body)
-		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
+	scanned := l.store.Scan(key.DeadLetters(""), key.Dead("", f.After+1), func(k, body []byte, recordErr error) bool {
+		if err = ctx.Err(); err != nil {
 			return false
+		}
+		d := &deadRecord{reason: ReasonCorrupt} // its own record doesn't check: it can still be seen and discarded
+		if recordErr == nil {
+			if read, decodeErr := decodeDead(body); decodeErr == nil {
+				d = read
+			}
 		}
 		letter := d.letter(t.name, "", store.Position(k))
 		if f.matches(&letter, now) {
@@ -76,7 +76,7 @@ func (l *Log) deadLetters(ctx context.Context, tenant, topic string, f DeadLette
 		}
 		return f.Limit == 0 || len(letters) < f.Limit
 	})
-	return t, letters, err
+	return t, letters, errors.Join(err, closedOr(scanned))
 }
 
 // DeadLetter returns one dead letter with its message, or ErrNotFound.
@@ -105,39 +105,63 @@ type RedriveResult struct{ Moved, Refused int }
 
 // Redrive gives dead letters back to their lane: identity and envelope stay, attempts and reason begin anew. What was
 // moved before an error stays moved.
-func (l *Log) Redrive(ctx context.Context, tenant, topic string, r Redrive) (RedriveResult, error) {
+func (l *Log) Redrive(ctx context.Context, tenant, name string, r Redrive) (RedriveResult, error) {
 	var result RedriveResult
 	if err := limits.Check(limits.NameKeyBytes, int64(len(r.Operator)), limits.KeyBytes); err != nil {
 		return result, err
 	}
-	t, letters, err := l.deadLetters(ctx, tenant, topic, r.Filter)
-	if err != nil {
-		return result, err
-	}
-	admitted := letters[:0]
-	for i := range letters {
-		ok, err := l.admitRedrive(t, &letters[i], r.Admit)
-		if err != nil {
-			return result, err
+	err := l.eachPage(ctx, TopicName{tenant, name}, r.Filter, func(t *topic, letters []DeadLetter) (int, error) {
+		admitted := letters[:0]
+		for i := range letters {
+			ok, err := l.admitRedrive(t, &letters[i], r.Admit)
+			if err != nil {
+				return 0, err
+			}
+			if !ok {
+				result.Refused++
+				continue
+			}
+			admitted = append(admitted, letters[i])
 		}
-		if !ok {
-			result.Refused++
-			continue
-		}
-		admitted = append(admitted, letters[i])
-	}
-	result.Moved, err = l.moveDead(ctx, t, admitted, func(now time.Time, items []redriven) frame {
-		return &redriveFrame{name: laneName{topic: t.name}, at: now.UnixNano(), operator: r.Operator, items: items}
-	})
+		return l.moveDead(ctx, t, admitted, func(now time.Time, items []redriven) frame {
+			return &redriveFrame{name: laneName{topic: t.name}, at: now.UnixNano(), operator: r.Operator, items: items}
+		})
+	}, &result.Moved)
 	return result, err
 }
+
+// eachPage calls move for the dead letters of a topic that match, one page after the other, and adds up what it moved.
+func (l *Log) eachPage(ctx context.Context, name TopicName, f DeadLetterFilter, move deadMove, moved *int) error {
+	left := f.Limit
+	if left <= 0 {
+		left = math.MaxInt
+	}
+	for left > 0 {
+		f.Limit = min(left, movesPerFrame)
+		t, letters, err := l.deadLetters(ctx, name.Tenant, name.Topic, f)
+		if err != nil || len(letters) == 0 {
+			return err
+		}
+		last := letters[len(letters)-1].Position
+		left -= len(letters)
+		n, err := move(t, letters)
+		*moved += n
+		if err != nil {
+			return err
+		}
+		f.After = last
+	}
+	return nil
+}
+
+// deadMove moves a page of dead letters and returns how many. It may use their slice.
+type deadMove func(t *topic, letters []DeadLetter) (int, error)
 
 // admitRedrive reports whether a dead letter may be delivered again. One whose message does not check never may.
 func (l *Log) admitRedrive(t *topic, d *DeadLetter, admit func(Message) error) (bool, error) {
 	m, err := l.message(t, d.Position)
-	var corrupt *store.CorruptError
 	switch {
-	case errors.As(err, &corrupt), errors.Is(err, store.ErrNotFound), errors.Is(err, errTruncated):
+	case err != nil && unreadable(err):
 		return false, nil
 	case err != nil:
 		return false, err
@@ -146,42 +170,38 @@ func (l *Log) admitRedrive(t *topic, d *DeadLetter, admit func(Message) error) (
 }
 
 // Discard deletes dead letters and their messages, and returns how many.
-func (l *Log) Discard(ctx context.Context, tenant, topic string, f DeadLetterFilter) (int, error) {
-	t, letters, err := l.deadLetters(ctx, tenant, topic, f)
-	if err != nil {
-		return 0, err
-	}
-	return l.moveDead(ctx, t, letters, func(_ time.Time, items []redriven) frame {
-		f := &discardFrame{name: laneName{topic: t.name}}
-		for _, r := range items {
-			f.positions = append(f.positions, r.position)
-		}
-		return f
-	})
+func (l *Log) Discard(ctx context.Context, tenant, name string, f DeadLetterFilter) (int, error) {
+	discarded := 0
+	err := l.eachPage(ctx, TopicName{tenant, name}, f, func(t *topic, letters []DeadLetter) (int, error) {
+		return l.moveDead(ctx, t, letters, func(_ time.Time, items []redriven) frame {
+			f := &discardFrame{name: laneName{topic: t.name}}
+			for _, r := range items {
+				f.positions = append(f.positions, r.position)
+			}
+			return f
+		})
+	}, &discarded)
+	return discarded, err
 }
 
-// moveDead commits moves in frames of movesPerFrame. Letters that are dead no more by then are left out.
+// moveDead commits the move of a page of letters, but for those that are dead no more by then, and returns how many.
 func (l *Log) moveDead(ctx context.Context, t *topic, letters []DeadLetter, move func(time.Time, []redriven) frame) (int, error) {
 	moved := 0
-	for len(letters) > 0 {
-		chunk := letters[:min(len(letters), movesPerFrame)]
-		letters = letters[len(chunk):]
-		n := 0
-		err := l.submit(ctx, &request{bytes: movesPerFrame * movedBytes, plan: func(now time.Time) (frame, error) {
-			items, err := l.stillDead(t, chunk)
-			if n = len(items); n == 0 || err != nil {
-				return nil, err
-			}
-			return move(now, items), nil
-		}})
-		if err != nil {
-			return moved, err
+	err := l.submit(ctx, &request{bytes: movesPerFrame * movedBytes, plan: func(now time.Time) (frame, error) {
+		items, err := l.stillDead(t, letters)
+		if len(items) == 0 || err != nil {
+			return nil, err
 		}
-		moved += n
+		moved = len(items)
+		return move(now, items), nil
+	}})
+	if err != nil {
+		return 0, err
 	}
 	return moved, nil
 }
 
+// stillDead is called under Log.mu.
 func (l *Log) stillDead(t *topic, letters []DeadLetter) ([]redriven, error) {
 	var items []redriven
 	for i := range letters {
@@ -210,6 +230,9 @@ func (l *Log) deadRecord(r ref) (*deadRecord, error) {
 	body, err := l.store.Get(r.key().Dead("", r.position))
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
+	}
+	if err != nil && unreadable(err) {
+		return &deadRecord{reason: ReasonCorrupt}, nil
 	}
 	if err != nil {
 		return nil, err

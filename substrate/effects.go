@@ -14,14 +14,14 @@ type ref struct {
 // effects gathers what the store is owed since the last cut: only the newest of each, and nothing for what came and went
 // between two cuts.
 type effects struct {
-	messages map[ref]*entry   // to put
-	done     map[ref]struct{} // messages that the store has, to delete
-	flights  map[ref]*flight  // to put, as they are when the cut is made
-	landed   map[ref]struct{} // flights that the store has, to delete
-	dead     map[ref]*deadRecord
-	topics   map[*topic]struct{}
-	bytes    int64 // of the messages to put
-	receipts int64 // bytes of the dead letters' receipts to put
+	messages  map[ref]*entry   // to put
+	done      map[ref]struct{} // messages that the store has, to delete
+	flights   map[ref]*flight  // to put, as they are when the cut is made
+	landed    map[ref]struct{} // flights that the store has, to delete
+	dead      map[ref]*deadRecord
+	topics    map[*topic]struct{}
+	bytes     int64 // of the messages to put
+	lastBytes int64 // an upper bound of the bytes of the rest, which one transaction has to hold
 
 	// recovering says that the store may hold messages of a batch that a crash cut short: then none is young.
 	recovering bool
@@ -45,10 +45,24 @@ func (e *effects) ops() int {
 
 // full reports whether the effects have grown to what one batch, or the memory for them, may hold.
 func (e *effects) full() bool {
-	return e.ops() >= limits.WriteBehindLagOps || e.bytes >= limits.WriteBehindLagBytes || e.receipts >= limits.WriteBehindReceiptBytes
+	return len(e.messages) >= limits.WriteBehindLagMessages || e.bytes >= limits.WriteBehindLagBytes ||
+		e.lastBytes >= limits.WriteBehindLastBytes
 }
 
-func (e *effects) putTopic(t *topic) { e.topics[t] = struct{}{} }
+// opBytes bounds what an entry costs in a transaction beside its key's names and its texts.
+const opBytes = 160
+
+// owe counts an entry of the last transaction.
+func (e *effects) owe(t *topic, texts int) {
+	e.lastBytes += int64(opBytes + len(t.name.Tenant) + len(t.name.Topic) + texts)
+}
+
+func (e *effects) putTopic(t *topic) {
+	if _, owed := e.topics[t]; !owed {
+		e.topics[t] = struct{}{}
+		e.owe(t, 0)
+	}
+}
 
 func (e *effects) putMessage(t *topic, m *entry) {
 	e.messages[ref{t, m.position}] = m
@@ -60,6 +74,7 @@ func (e *effects) dropMessage(t *topic, position uint64) {
 	m, young := e.messages[r]
 	if !young || e.recovering {
 		e.done[r] = struct{}{}
+		e.owe(t, 0)
 	}
 	if !young {
 		return
@@ -76,6 +91,7 @@ func (e *effects) putFlight(t *topic, f *flight) {
 		f.stored = true
 	}
 	e.flights[r] = f
+	e.owe(t, len(f.reason)+len(f.origin.operator))
 }
 
 func (e *effects) dropFlight(t *topic, f *flight) {
@@ -83,15 +99,19 @@ func (e *effects) dropFlight(t *topic, f *flight) {
 	delete(e.flights, r)
 	if f.stored {
 		e.landed[r] = struct{}{}
+		e.owe(t, 0)
 	}
 }
 
 func (e *effects) putDead(t *topic, position uint64, d *deadRecord) {
 	e.dead[ref{t, position}] = d
-	e.receipts += int64(len(d.receipt))
+	e.owe(t, len(d.reason)+len(d.origin.operator)+len(d.receipt))
 }
 
-func (e *effects) dropDead(t *topic, position uint64) { e.dead[ref{t, position}] = nil }
+func (e *effects) dropDead(t *topic, position uint64) {
+	e.dead[ref{t, position}] = nil
+	e.owe(t, 0)
+}
 
 // batch is a cut: what the store is to be given so that it holds the state as of a frame.
 type batch struct {

@@ -38,9 +38,10 @@ const (
 type (
 	// published is one message of a commit. body is its record; the rest of it repeats what the record holds.
 	published struct {
-		name   TopicName
-		origin origin
-		body   []byte
+		name        TopicName
+		origin      origin
+		body        []byte
+		reservation *Reservation // not part of the frame
 	}
 
 	publishFrame struct {

@@ -19,22 +19,26 @@ type ahead struct {
 	published uint64
 }
 
-// lookAhead takes a view under Log.mu.
-func (t *topic) lookAhead(from uint64) ahead {
-	a := ahead{stored: ^uint64(0), evictions: t.evictions, published: t.published}
-	for i, e := range t.tail {
-		if i == 0 {
-			a.stored = e.position - 1
+// lookAhead takes a view of n messages at least, as far as there are. Log.mu is held.
+func (l *Log) lookAhead(t *topic, from uint64, n int) ahead {
+	a := ahead{stored: l.state.nextPosition - 1, evictions: t.evictions, published: t.published}
+	if len(t.tail) > 0 {
+		a.stored = t.tail[0].position - 1
+	}
+	for _, e := range t.tail {
+		if len(a.tail) == n {
+			break
 		}
-		if e.position >= from && !e.gone && len(a.tail) < limits.WindowMessages {
+		if e.position >= from && !e.gone {
 			a.tail = append(a.tail, e)
 		}
 	}
 	return a
 }
 
-// read returns up to n entries from the position from on, and whether these are all there were. It holds no lock.
-func (l *Log) read(t *topic, a ahead, from uint64, n int) (entries []*entry, all bool) {
+// read returns up to n entries of a view that was taken for as many, from the position from on, and whether these are all
+// there were. It holds no lock.
+func (l *Log) read(t *topic, a ahead, from uint64, n int) (entries []*entry, all bool, err error) {
 	var bytes int64
 	fits := func(e *entry) bool {
 		bytes += int64(len(e.body))
@@ -43,7 +47,7 @@ func (l *Log) read(t *topic, a ahead, from uint64, n int) (entries []*entry, all
 	all = true
 	if from <= a.stored {
 		key := t.key()
-		l.store.Scan(key.Messages(), key.Message(from), func(k, body []byte, err error) bool {
+		err = l.store.Scan(key.Messages(), key.Message(from), func(k, body []byte, err error) bool {
 			e := &entry{position: store.Position(k)}
 			if e.position > a.stored {
 				return false
@@ -54,6 +58,9 @@ func (l *Log) read(t *topic, a ahead, from uint64, n int) (entries []*entry, all
 			}
 			return all
 		})
+		if err != nil {
+			return nil, false, closedOr(err)
+		}
 	}
 	for _, e := range a.tail {
 		if !all {
@@ -63,7 +70,15 @@ func (l *Log) read(t *topic, a ahead, from uint64, n int) (entries []*entry, all
 			entries = append(entries, e)
 		}
 	}
-	return entries, all && len(a.tail) < limits.WindowMessages
+	return entries, all && len(a.tail) < n, nil
+}
+
+// closedOr returns ErrClosed for the store's own word for it.
+func closedOr(err error) error {
+	if errors.Is(err, store.ErrClosed) {
+		return ErrClosed
+	}
+	return err
 }
 
 // fill takes a stored record. One that does not check leaves the entry without a body: it is buried when claimed.
@@ -79,25 +94,28 @@ func (e *entry) fill(body []byte, err error) {
 }
 
 // fillWindow makes sure that the topic's window holds the next messages, if there are any.
-func (l *Log) fillWindow(t *topic) {
+func (l *Log) fillWindow(t *topic) error {
 	if !l.windowEmpty(t) {
-		return
+		return nil
 	}
 	t.filling.Lock()
 	defer t.filling.Unlock()
 	l.mu.Lock()
 	if len(t.window) > 0 || t.whole {
 		l.mu.Unlock()
-		return
+		return nil
 	}
-	from, view := t.cursor, t.lookAhead(t.cursor)
+	from, view := t.cursor, l.lookAhead(t, t.cursor, limits.WindowMessages)
 	l.mu.Unlock()
 
-	entries, all := l.read(t, view, from, limits.WindowMessages)
-
+	entries, all, err := l.read(t, view, from, limits.WindowMessages)
+	if err != nil {
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t.install(entries, all, view)
+	return nil
 }
 
 func (l *Log) windowEmpty(t *topic) bool {
@@ -141,10 +159,10 @@ func (l *Log) body(t *topic, position uint64) ([]byte, error) {
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, fmt.Errorf("message at position %d: %w", position, err)
 	}
-	return body, err
+	return body, closedOr(err)
 }
 
-// message returns a message, decoded. Its slices are the caller's if own is set.
+// message returns a message, decoded. Its slices are the caller's.
 func (l *Log) message(t *topic, position uint64) (Message, error) {
 	body, err := l.body(t, position)
 	if err != nil {

@@ -29,7 +29,7 @@ func (l *Log) Publish(ctx context.Context, msgs ...Message) ([]Receipt, error) {
 	}
 	f := &publishFrame{entries: entries}
 	err = l.submit(ctx, &request{bytes: bytes, abandonable: true, plan: func(now time.Time) (frame, error) {
-		if err := l.planPublish(f, msgs, now); err != nil {
+		if err := l.planPublish(f, now); err != nil {
 			return nil, err
 		}
 		return f, nil
@@ -81,6 +81,8 @@ func encodeEntry(m *Message) (published, error) {
 		name:   TopicName{m.Tenant, m.Topic},
 		origin: origin{id: id, payloadBytes: len(m.Payload)},
 		body:   appendMessage(make([]byte, 0, size), id, m),
+
+		reservation: m.Reservation,
 	}, nil
 }
 
@@ -110,20 +112,20 @@ func metadataBytes(pairs []Pair) int {
 }
 
 // planPublish admits the frame's messages and gives them their positions. On an error nothing was drawn or marked.
-func (l *Log) planPublish(f *publishFrame, msgs []Message, now time.Time) error {
+func (l *Log) planPublish(f *publishFrame, now time.Time) error {
 	if err := l.checkTopics(f.entries); err != nil {
 		return err
 	}
 	if err := l.useIDs(f.entries); err != nil {
 		return err
 	}
-	if err := l.admission.admit(l.state, demandsOf(msgs), now); err != nil {
+	if err := l.admission.admit(l.state, demandsOf(f.entries), now); err != nil {
 		l.unuseIDs(f.entries)
 		return err
 	}
-	for i := range msgs {
-		if r := msgs[i].Reservation; r.holds(f.entries[i].name) {
-			l.admission.free(r)
+	for i := range f.entries {
+		if e := &f.entries[i]; e.reservation.holds(e.name) {
+			l.admission.free(e.reservation)
 		}
 	}
 	f.first = l.state.nextPosition
@@ -167,23 +169,22 @@ func (l *Log) unuseIDs(entries []published) {
 }
 
 // demandsOf sums up, per topic, the messages that no reservation has admitted yet.
-func demandsOf(msgs []Message) []demand {
+func demandsOf(entries []published) []demand {
 	var demands []demand
 	index := map[TopicName]int{}
-	for i := range msgs {
-		m := &msgs[i]
-		name := TopicName{m.Tenant, m.Topic}
-		if m.Reservation.holds(name) {
+	for i := range entries {
+		e := &entries[i]
+		if e.reservation.holds(e.name) {
 			continue
 		}
-		at, seen := index[name]
+		at, seen := index[e.name]
 		if !seen {
 			at = len(demands)
-			index[name] = at
-			demands = append(demands, demand{name: name})
+			index[e.name] = at
+			demands = append(demands, demand{name: e.name})
 		}
 		demands[at].messages++
-		demands[at].largestBytes = max(demands[at].largestBytes, int64(len(m.Payload)))
+		demands[at].largestBytes = max(demands[at].largestBytes, int64(e.origin.payloadBytes))
 	}
 	return demands
 }

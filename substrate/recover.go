@@ -79,8 +79,8 @@ func (r *recovery) loadTopic(tenant, name string, body []byte, err error) error 
 	t.whole = t.ready == 0
 	r.state.insert(t)
 	prefix := t.key().Lanes("")
-	r.store.Scan(prefix, prefix, func(key, body []byte, scanErr error) bool {
-		if err = scanErr; err != nil {
+	scanned := r.store.Scan(prefix, prefix, func(key, body []byte, recordErr error) bool {
+		if err = recordErr; err != nil {
 			return false
 		}
 		var f *flight
@@ -91,7 +91,7 @@ func (r *recovery) loadTopic(tenant, name string, body []byte, err error) error 
 		t.addFlight(f)
 		return true
 	})
-	return err
+	return errors.Join(err, scanned)
 }
 
 // replay applies one frame. It is called in the order of the journal.
@@ -133,10 +133,16 @@ func (r *recovery) finish(j *journal.Journal) error {
 	now := time.Now().UnixNano()
 	for _, t := range r.state.topics {
 		for _, f := range t.flights {
-			if f.leased {
-				t.moveFlight(f, false, now)
-				r.state.effects.putFlight(t, f)
+			if !f.leased {
+				continue
 			}
+			if r.state.effects.full() { // a crash here voids the rest of them at the next Open
+				if err := r.flush(); err != nil {
+					return err
+				}
+			}
+			t.moveFlight(f, false, now)
+			r.state.effects.putFlight(t, f)
 		}
 	}
 	r.checkpoint.opening++

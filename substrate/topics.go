@@ -3,6 +3,7 @@ package substrate
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -117,6 +118,9 @@ func (l *Log) stats(t *topic) Stats {
 		Published: t.published, Acked: t.acked, Buried: t.buried, Redriven: t.redriven, Discarded: t.discarded,
 	}
 	for _, f := range t.flights {
+		if f.origin.id == (messageID{}) {
+			continue // its record doesn't check
+		}
 		if at := f.origin.id.time(); s.Oldest.IsZero() || at.Before(s.Oldest) {
 			s.Oldest = at
 		}
@@ -130,28 +134,41 @@ type oldestCached struct {
 	at     time.Time
 }
 
-// oldestFresh returns the publish time of the first message that was never claimed, or zero. It reads one message at
-// most, once for each place of the cursor.
+// oldestReads bounds how many messages are read to find one whose record checks.
+const oldestReads = 8
+
+// oldestOf returns the publish time of the first entry whose record checks, or zero.
+func oldestOf(entries []*entry) time.Time {
+	for _, e := range entries {
+		if e.origin.id != (messageID{}) {
+			return e.origin.id.time()
+		}
+	}
+	return time.Time{}
+}
+
+// oldestFresh returns the publish time of the first message that was never claimed, or zero. It reads a few
+// messages, once for each place of the cursor.
 func (l *Log) oldestFresh(t *topic) time.Time {
 	l.mu.Lock()
 	if t.ready == 0 {
 		l.mu.Unlock()
 		return time.Time{}
 	}
-	if len(t.window) > 0 {
-		defer l.mu.Unlock()
-		return t.window[0].origin.id.time()
+	if at := oldestOf(t.window); !at.IsZero() {
+		l.mu.Unlock()
+		return at
 	}
-	cached, from, view := t.oldest, t.cursor, t.lookAhead(t.cursor)
+	cached, from, view := t.oldest, t.cursor, l.lookAhead(t, t.cursor, oldestReads)
 	l.mu.Unlock()
 	if cached.cursor == from && !cached.at.IsZero() {
 		return cached.at
 	}
-	entries, _ := l.read(t, view, from, 1)
-	if len(entries) == 0 {
-		return time.Time{}
+	entries, _, err := l.read(t, view, from, oldestReads)
+	at := oldestOf(entries)
+	if err != nil || at.IsZero() {
+		return time.Time{} // closed, claimed since, or no record checks
 	}
-	at := entries[0].origin.id.time()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t.oldest = oldestCached{from, at}
@@ -171,9 +188,12 @@ func (l *Log) Peek(ctx context.Context, tenant, topic string, after uint64, n in
 	peeked := l.peekFlights(t, after)
 	l.mu.Lock()
 	from := max(after+1, t.cursor)
-	view := t.lookAhead(from)
+	view := l.lookAhead(t, from, n)
 	l.mu.Unlock()
-	entries, _ := l.read(t, view, from, n)
+	entries, _, err := l.read(t, view, from, n)
+	if err != nil {
+		return nil, err
+	}
 	for _, e := range entries {
 		peeked = append(peeked, Peeked{Position: e.position, State: "ready"})
 	}
@@ -183,8 +203,11 @@ func (l *Log) Peek(ctx context.Context, tenant, topic string, after uint64, n in
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		var err error
-		if p.Message, err = l.message(t, p.Position); err != nil {
+		p.Message, err = l.message(t, p.Position)
+		switch {
+		case errors.Is(err, ErrClosed):
+			return nil, err
+		case err != nil:
 			continue // done since, or it does not check
 		}
 		kept = append(kept, p)

@@ -8,23 +8,20 @@ import (
 
 // writeBehind carries cuts of the state into the store, one at a time. The committer owns it; its goroutine writes.
 type writeBehind struct {
-	log      *Log
-	batches  chan *batch
-	stored   chan error // one answer for each batch
-	busy     bool       // a batch is being stored
-	timer    *time.Timer
-	armed    bool   // the timer runs
-	due      bool   // the timer fired: what is owed has waited long enough
-	unsynced int64  // journal bytes since the store was last synced
-	sync     bool   // the batch being stored will be synced
-	frame    uint64 // and holds the frames up to this one
-	segment  int64  // sync when so many bytes are unsynced
+	log     *Log
+	batches chan *batch
+	stored  chan error // one answer for each batch
+	busy    bool       // a batch is being stored
+	durable uint64     // the frame that the store will durably hold once it is
+	last    uint64     // the frame that the store holds by then
+	timer   *time.Timer
+	armed   bool // the timer runs
+	due     bool // the timer fired: what is owed has waited long enough
 }
 
 func newWriteBehind(l *Log) writeBehind {
 	w := writeBehind{
 		log: l, batches: make(chan *batch), stored: make(chan error, 1), timer: time.NewTimer(time.Hour),
-		segment: l.maxCommitBytes,
 	}
 	w.timer.Stop()
 	go w.run()
@@ -121,12 +118,13 @@ func (c *committer) cut(sync bool) error {
 	l.state.effects = newEffects()
 	l.flushing = b
 	l.mu.Unlock()
-	b.sync = sync || w.unsynced >= w.segment
-	w.busy, w.due, w.armed, w.sync, w.frame = true, false, false, b.sync, b.frame
-	w.timer.Stop()
+	b.sync = sync
+	w.durable, w.last = w.last, b.frame
 	if b.sync {
-		w.unsynced = 0
+		w.durable = b.frame
 	}
+	w.busy, w.due, w.armed = true, false, false
+	w.timer.Stop()
 	w.batches <- b
 	return nil
 }
@@ -138,9 +136,7 @@ func (c *committer) behindDone(err error) {
 		_ = c.fail(err) // told through Log.Err: no caller waits for this
 		return
 	}
-	if c.behind.sync {
-		c.log.journal.Release(c.behind.frame)
-	}
+	c.log.journal.Release(c.behind.durable)
 }
 
 // flush brings the store up to date and waits for it; with sync, durably, so that the whole journal is free.

@@ -28,6 +28,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -48,14 +50,20 @@ const (
 // ErrNotFound says that there is no record under the key.
 var ErrNotFound = errors.New("no such record")
 
+// ErrClosed is returned by reads after Close.
+var ErrClosed = errors.New("the store is closed")
+
 // Op is one write: Body under Key, or its deletion if Body is nil.
 type Op struct{ Key, Body []byte }
 
-// Store is the database. Reads are safe for concurrent use; Write, Sync and Close belong to one goroutine.
+// Store is the database. Reads and Close are safe for concurrent use; Write and Sync belong to one goroutine.
 type Store struct {
-	db   *badger.DB
-	dir  string
-	lock *os.File
+	db     *badger.DB
+	dir    string
+	lock   *os.File
+	flush  func() error // syncs what Badger wrote; tests watch it
+	use    sync.RWMutex // held by reads, so that Close waits for them: Badger unmaps its files
+	closed bool         // guarded by use
 }
 
 // Open opens or makes the store in dir. If another process holds it, Open tries again until wait has passed and then says so.
@@ -74,7 +82,9 @@ func Open(ctx context.Context, dir string, wait time.Duration) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("store: open %s: %w", dir, err), lock.Close())
 	}
-	return &Store{db: db, dir: dir, lock: lock}, nil
+	s := &Store{db: db, dir: dir, lock: lock}
+	s.flush = s.syncFiles
+	return s, nil
 }
 
 func options(dir string) badger.Options {
@@ -94,8 +104,11 @@ func options(dir string) badger.Options {
 	return o
 }
 
-// Close flushes and closes the database.
+// Close waits for the reads under way, then flushes and closes the database.
 func (s *Store) Close() error {
+	s.use.Lock()
+	defer s.use.Unlock()
+	s.closed = true
 	err := s.db.Close()
 	return errors.Join(err, s.lock.Close())
 }
@@ -106,6 +119,10 @@ func (s *Store) Abandon() error { return s.lock.Close() }
 
 // Write stores a batch. The ops of early may become visible on their own, in several transactions; those of last become
 // visible at once, together with the checkpoint: early holds only what nobody looks at before last names it.
+//
+// Everything before last is durable when last is written: Badger spreads values and memtables over several files, which
+// the system writes back in any order, and a checkpoint must never survive a power cut that what it vouches for did not.
+// So when Write returns, all batches before this one are durable; this one is after the next Write, or Sync.
 func (s *Store) Write(early, last []Op, checkpoint []byte) error {
 	for len(early) > 0 {
 		n := fitting(early)
@@ -113,6 +130,9 @@ func (s *Store) Write(early, last []Op, checkpoint []byte) error {
 			return err
 		}
 		early = early[n:]
+	}
+	if err := s.flush(); err != nil {
+		return err
 	}
 	return s.commit(append(last, Op{Key: metaKey(checkpointName), Body: checkpoint}))
 }
@@ -154,6 +174,15 @@ func (s *Store) Checkpoint() ([]byte, error) { return s.Get(metaKey(checkpointNa
 
 // Get returns a copy of the body under key: ErrNotFound, or a *CorruptError if it does not check.
 func (s *Store) Get(key []byte) ([]byte, error) {
+	s.use.RLock()
+	defer s.use.RUnlock()
+	if s.closed {
+		return nil, ErrClosed
+	}
+	return s.get(key)
+}
+
+func (s *Store) get(key []byte) ([]byte, error) {
 	txn := s.db.NewTransaction(false)
 	defer txn.Discard()
 	item, err := txn.Get(key)
@@ -168,6 +197,9 @@ func (s *Store) Get(key []byte) ([]byte, error) {
 
 func read(item *badger.Item) ([]byte, error) {
 	value, err := item.ValueCopy(nil)
+	if errors.Is(err, syscall.EIO) {
+		return nil, fmt.Errorf("store: read: %w", err)
+	}
 	if err != nil {
 		return nil, &CorruptError{Key: item.KeyCopy(nil), Reason: err.Error()}
 	}
@@ -175,8 +207,14 @@ func read(item *badger.Item) ([]byte, error) {
 }
 
 // Scan calls yield for each record under prefix from the key from on, in order, until yield returns false. A record that
-// does not check is yielded with its error. The key is valid during the call; the body belongs to the callee.
-func (s *Store) Scan(prefix, from []byte, yield func(key, body []byte, err error) bool) {
+// does not check is yielded with its error. The key is valid during the call; the body belongs to the callee, which must
+// not close the store. The error is ErrClosed or nil.
+func (s *Store) Scan(prefix, from []byte, yield func(key, body []byte, err error) bool) error {
+	s.use.RLock()
+	defer s.use.RUnlock()
+	if s.closed {
+		return ErrClosed
+	}
 	txn := s.db.NewTransaction(false)
 	defer txn.Discard()
 	o := badger.DefaultIteratorOptions
@@ -187,9 +225,10 @@ func (s *Store) Scan(prefix, from []byte, yield func(key, body []byte, err error
 	for it.Seek(from); it.ValidForPrefix(prefix); it.Next() {
 		body, err := read(it.Item())
 		if !yield(it.Item().Key(), body, err) {
-			return
+			break
 		}
 	}
+	return nil
 }
 
 // Topics calls yield for each topic that has a state, in order, hopping over everything else. A topic may have messages and
@@ -207,7 +246,7 @@ func (s *Store) Topics(yield func(tenant, topic string, state []byte, err error)
 			return &CorruptError{Key: it.Item().KeyCopy(nil), Reason: "the key is not one of a topic"}
 		}
 		t := TopicOf(tenant, topic)
-		state, err := s.Get(t.State())
+		state, err := s.get(t.State())
 		if !errors.Is(err, ErrNotFound) {
 			if err := yield(tenant, topic, state, err); err != nil {
 				return err

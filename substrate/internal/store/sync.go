@@ -15,7 +15,9 @@ import (
 // Sync makes everything that Write stored before durable: it flushes each memtable log and value log that exists now,
 // and the folder. Tables need nothing: Badger syncs a table before it drops the memtable log that the table replaces.
 // (db.Sync is no barrier across a memtable rotation: it flushes the newest file only.)
-func (s *Store) Sync() error {
+func (s *Store) Sync() error { return s.flush() }
+
+func (s *Store) syncFiles() error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return fmt.Errorf("store: sync: %w", err)
@@ -57,7 +59,13 @@ func acquire(ctx context.Context, name string, wait time.Duration) (*os.File, er
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
-			return f, writeHolder(f)
+			if err := writeHolder(f); err != nil {
+				return nil, errors.Join(err, f.Close())
+			}
+			return f, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errors.Join(fmt.Errorf("store: lock %s: %w", name, err), f.Close())
 		}
 		if time.Now().After(deadline) {
 			return nil, errors.Join(fmt.Errorf("%w (%s)", ErrLocked, holder(f)), f.Close())
