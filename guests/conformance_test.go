@@ -11,10 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/runtime"
 	"github.com/longshore/longshore/wasi/messaging"
-	"github.com/stretchr/testify/require"
 )
 
 func TestGo(t *testing.T) {
@@ -144,11 +145,11 @@ func buildGo(t *testing.T) []byte {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "conformance.wasm")
 	cmd := exec.CommandContext(t.Context(), "go", "-C", "go", "build", "-trimpath", "-buildvcs=false",
-		"-ldflags=-s -w -buildid=", "-buildmode=c-shared", "-o", file, "./internal/conformance") //nolint:gosec // a fixed command
+		"-ldflags=-s -w -buildid=", "-buildmode=c-shared", "-o", file, "./internal/conformance")
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
-	wasm, err := os.ReadFile(file) //nolint:gosec // just built
+	wasm, err := os.ReadFile(file)
 	require.NoError(t, err)
 	return wasm
 }

@@ -255,8 +255,8 @@ func TestClose(t *testing.T) {
 					closed <- m.Close(context.WithoutCancel(t.Context()))
 				}()
 				select {
-				case <-closed:
-					t.Fatal("closed under a running call")
+				case err := <-closed:
+					t.Fatalf("closed under a running call (%v)", err)
 				case <-time.After(20 * time.Millisecond):
 				}
 				cancel()

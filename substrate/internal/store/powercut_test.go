@@ -22,9 +22,9 @@ func openOnDisk(t *testing.T) *disk {
 	t.Helper()
 	d := &disk{t: t, store: openStore(t, t.TempDir())}
 	d.synced = d.copyOf("*")
-	real := d.store.flush
+	flush := d.store.flush
 	d.store.flush = func() error {
-		err := real()
+		err := flush()
 		d.synced = d.copyOf("*")
 		return err
 	}
@@ -114,8 +114,8 @@ func TestReadsAfterAndDuringCloseGetErrClosed(t *testing.T) {
 		}()
 		<-closing
 		select {
-		case <-closed:
-			t.Error("Close did not wait for the scan")
+		case err := <-closed:
+			t.Errorf("Close did not wait for the scan (%v)", err)
 		case <-time.After(20 * time.Millisecond):
 		}
 		return false

@@ -49,12 +49,12 @@ func TestStore(t *testing.T) {
 		}
 		require.NoError(t, s.Write(early, nil, nil))
 		n := 0
-		s.Scan(topic.Messages(), topic.Message(0), func(_, body []byte, err error) bool {
+		require.NoError(t, s.Scan(topic.Messages(), topic.Message(0), func(_, body []byte, err error) bool {
 			require.NoError(t, err)
 			require.Len(t, body, 50_000)
 			n++
 			return true
-		})
+		}))
 		require.Equal(t, len(early), n)
 	})
 
