@@ -102,8 +102,12 @@ const (
 	WriteBehindLastBytes   = 4 * MiB // of what waits beside messages: one transaction of the store
 	WindowMessages         = 512     // messages of a lane kept ready in memory
 	WindowBytes            = 1 * MiB
-	MintedIDs              = 1 << 20     // ids minted after one that is still to be published
-	AbandonWait            = time.Second // for the database of a log that has failed
+	MintedIDs              = 1 << 20                // ids minted after one that is still to be published
+	SweepRetry             = 100 * time.Millisecond // after a sweep that found the disk full
+	IdempotencyWindow      = 10 * time.Minute
+	IdempotencyKeys        = 1_000_000            // of a topic
+	OptionDuration         = 366 * 24 * time.Hour // of a delay or ttl
+	AbandonWait            = time.Second          // for the database of a log that has failed
 	LockWait               = 5 * time.Second
 	DeadLetterPage         = 1_000
 	InlinePayloadBytes     = 64 * KiB

@@ -148,7 +148,7 @@ func (l *Log) Reserve(tenant, topic string, payloadBytes int) (*Reservation, err
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	demands := []demand{{name: name, messages: 1, largestBytes: int64(payloadBytes)}}
-	if err := l.admission.admit(l.state, demands, time.Now()); err != nil {
+	if err := l.admission.admit(l.state, demands, l.now()); err != nil {
 		return nil, err
 	}
 	l.admission.reserved[name]++

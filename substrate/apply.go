@@ -4,18 +4,33 @@ package substrate
 // recovery are the same code, and the same frames always give the same state.
 
 func (f *publishFrame) apply(s *state, _ uint64) {
+	position := f.first
 	for i := range f.entries {
 		e := &f.entries[i]
 		t := s.topic(e.name)
-		held := &entry{position: f.first + uint64(i), origin: e.origin, body: e.body}
-		t.ready++
 		t.published++
+		s.touch(t)
+		if e.key != nil {
+			if e.due == 0 {
+				e.key.position = position
+			}
+			s.remember(t, e.key, f.at)
+		}
+		if e.due != 0 {
+			d := &delayed{topic: t, due: e.due, origin: e.origin, body: e.body}
+			s.addDelayed(d)
+			s.effects.putDelayed(d)
+			continue
+		}
+		held := &entry{position: position, origin: e.origin, body: e.body}
+		t.ready++
 		t.enqueue(held)
 		s.effects.putMessage(t, held)
-		s.touch(t)
+		s.expire(t, position, e.origin)
+		position++
 	}
-	if len(f.entries) > 0 {
-		s.nextPosition = f.first + uint64(len(f.entries))
+	if position > f.first {
+		s.nextPosition = position
 	}
 }
 
@@ -34,6 +49,7 @@ func (f *claimFrame) apply(s *state, number uint64) {
 		}
 		fl.attempt, fl.token = e.attempt, number
 		s.effects.putFlight(t, fl)
+		s.recheck(t, e.position, f.until)
 	}
 	for _, e := range f.buried {
 		s.bury(t, t.flights[e.position], e.reason, f.died, nil)
@@ -55,6 +71,7 @@ func (e *settled) apply(s *state) {
 	case Ack:
 		t.acked++
 		s.removeFlight(t, fl)
+		s.unexpire(t, e.position)
 		s.effects.dropMessage(t, e.position)
 	case Bury:
 		s.bury(t, fl, e.reason, e.at, e.receipt)
@@ -67,6 +84,7 @@ func (e *settled) apply(s *state) {
 		}
 		t.moveFlight(fl, false, e.at)
 		s.effects.putFlight(t, fl)
+		s.recheck(t, e.position, 0)
 	}
 	s.touch(t)
 }
@@ -115,12 +133,18 @@ func (f *discardFrame) apply(s *state, _ uint64) {
 
 // bury turns a flight into a dead letter. Its message stays.
 func (s *state) bury(t *topic, fl *flight, reason string, died int64, receipt []byte) {
-	t.dead++
-	t.buried++
 	s.removeFlight(t, fl)
-	s.effects.putDead(t, fl.position, &deadRecord{
+	s.kill(t, fl.position, &deadRecord{
 		attempts: fl.attempt, reason: reason, died: died, receipt: receipt, origin: fl.origin,
 	})
+}
+
+// kill makes a message a dead letter, which expires no more.
+func (s *state) kill(t *topic, position uint64, d *deadRecord) {
+	t.dead++
+	t.buried++
+	s.unexpire(t, position)
+	s.effects.putDead(t, position, d)
 }
 
 func (s *state) removeFlight(t *topic, fl *flight) {

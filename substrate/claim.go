@@ -106,7 +106,13 @@ func planClaim(t *topic, r ClaimRequest, now time.Time) claimPlan {
 		return len(p.taken) < r.MaxMessages && (bytes <= r.MaxBytes || len(p.taken) == 0)
 	}
 	full := false
-	t.timers.due(now.UnixNano(), func(f *flight) bool {
+	t.timers.each(func(f *flight) bool {
+		if f.at > now.UnixNano() {
+			return false
+		}
+		if t.expired(f.position, now.UnixNano()) != "" {
+			return true // the sweep is about to bury it
+		}
 		if f.attempt >= r.MaxAttempts {
 			p.bury(t, f, now)
 			return len(p.buried) < limits.ClaimMessages
@@ -118,6 +124,9 @@ func planClaim(t *topic, r ClaimRequest, now time.Time) claimPlan {
 		return true
 	})
 	for _, e := range t.window {
+		if t.expired(e.position, now.UnixNano()) != "" {
+			continue
+		}
 		if full || !room(e.origin.payloadBytes) {
 			break
 		}

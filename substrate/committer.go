@@ -71,11 +71,13 @@ type committer struct {
 	body  []byte     // bodies of the group's frames, reused
 
 	behind   writeBehind
-	lastDone uint64 // number of the last frame appended
+	lastDone uint64        // number of the last frame appended
+	alarm    *time.Timer   // of the next message that becomes visible or expires
+	rest     time.Duration // after a sweep that failed
 }
 
 func newCommitter(l *Log) committer {
-	return committer{log: l, behind: newWriteBehind(l), lastDone: l.journal.Next() - 1}
+	return committer{log: l, behind: newWriteBehind(l), lastDone: l.journal.Next() - 1, alarm: time.NewTimer(0)}
 }
 
 func (c *committer) run() {
@@ -88,11 +90,14 @@ func (c *committer) run() {
 			c.behindDone(err)
 		case <-c.behind.timer.C:
 			c.behind.due, c.behind.armed = true, false
+		case <-c.alarm.C:
+			c.sweep()
 		case <-c.log.stop:
 			c.log.closeErr = c.close()
 			return
 		}
 		c.writeBehind()
+		c.setAlarm()
 	}
 }
 
@@ -194,7 +199,7 @@ func (c *committer) plan() (frames []journal.Frame, durable bool) {
 	l := c.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := time.Now()
+	now := l.now()
 	next := l.journal.Next()
 	var ends []int
 	c.body = c.body[:0]
@@ -260,6 +265,7 @@ func (c *committer) fail(err error) error {
 
 // close answers what was asked before Close, and leaves a store that holds everything.
 func (c *committer) close() error {
+	c.alarm.Stop()
 	for len(c.log.requests) > 0 {
 		c.commitAll(<-c.log.requests)
 	}

@@ -58,7 +58,7 @@ func (l *Log) deadLetters(ctx context.Context, tenant, topic string, f DeadLette
 	}
 	var letters []DeadLetter
 	var err error
-	now := time.Now()
+	now := l.now()
 	key := t.key()
 	scanned := l.store.Scan(key.DeadLetters(""), key.Dead("", f.After+1), func(k, body []byte, recordErr error) bool {
 		if err = ctx.Err(); err != nil {

@@ -19,6 +19,10 @@ type effects struct {
 	flights   map[ref]*flight  // to put, as they are when the cut is made
 	landed    map[ref]struct{} // flights that the store has, to delete
 	dead      map[ref]*deadRecord
+	hidden    map[*delayed]struct{} // delayed messages to put
+	shown     map[*delayed]struct{} // those that the store has, to delete
+	expiring  map[ref]*expiry       // to put; nil to delete
+	keys      map[keyRef]*firstUse  // to put; nil to delete
 	topics    map[*topic]struct{}
 	bytes     int64 // of the messages to put
 	lastBytes int64 // an upper bound of the bytes of the rest, which one transaction has to hold
@@ -34,18 +38,23 @@ func newEffects() *effects {
 		flights:  map[ref]*flight{},
 		landed:   map[ref]struct{}{},
 		dead:     map[ref]*deadRecord{},
+		hidden:   map[*delayed]struct{}{},
+		shown:    map[*delayed]struct{}{},
+		expiring: map[ref]*expiry{},
+		keys:     map[keyRef]*firstUse{},
 		topics:   map[*topic]struct{}{},
 	}
 }
 
 // ops is the number of entries that a cut would write.
 func (e *effects) ops() int {
-	return len(e.messages) + len(e.done) + len(e.flights) + len(e.landed) + len(e.dead) + len(e.topics)
+	return len(e.messages) + len(e.done) + len(e.flights) + len(e.landed) + len(e.dead) + len(e.topics) +
+		len(e.hidden) + len(e.shown) + len(e.expiring) + len(e.keys)
 }
 
 // full reports whether the effects have grown to what one batch, or the memory for them, may hold.
 func (e *effects) full() bool {
-	return len(e.messages) >= limits.WriteBehindLagMessages || e.bytes >= limits.WriteBehindLagBytes ||
+	return len(e.messages)+len(e.hidden) >= limits.WriteBehindLagMessages || e.bytes >= limits.WriteBehindLagBytes ||
 		e.lastBytes >= limits.WriteBehindLastBytes
 }
 
@@ -113,12 +122,66 @@ func (e *effects) dropDead(t *topic, position uint64) {
 	e.owe(t, 0)
 }
 
+func (e *effects) putDelayed(d *delayed) {
+	e.hidden[d] = struct{}{}
+	e.bytes += int64(len(d.body))
+	e.owe(d.topic, 0)
+}
+
+func (e *effects) dropDelayed(d *delayed) {
+	if _, young := e.hidden[d]; young {
+		delete(e.hidden, d)
+		e.bytes -= int64(len(d.body))
+	}
+	if d.stored || e.recovering {
+		e.shown[d] = struct{}{}
+		e.owe(d.topic, len(d.topic.name.Topic)) // two keys
+	}
+}
+
+func (e *effects) putExpiry(x *expiry) {
+	e.expiring[ref{x.topic, x.position}] = x
+	e.owe(x.topic, len(x.origin.operator))
+}
+
+func (e *effects) dropExpiry(x *expiry) {
+	r := ref{x.topic, x.position}
+	if !x.stored {
+		delete(e.expiring, r)
+		return
+	}
+	e.expiring[r] = nil
+	e.owe(x.topic, 0)
+}
+
+func (e *effects) putKey(t *topic, f *firstUse) {
+	e.keys[keyRef{t, f.hash}] = f
+	e.owe(t, 0)
+}
+
+func (e *effects) dropKey(t *topic, f *firstUse) {
+	r := keyRef{t, f.hash}
+	if !f.stored {
+		delete(e.keys, r)
+		return
+	}
+	e.keys[r] = nil
+	e.owe(t, 0)
+}
+
+// keyRef names an idempotency key of a topic.
+type keyRef struct {
+	topic *topic
+	hash  keyHash
+}
+
 // batch is a cut: what the store is to be given so that it holds the state as of a frame.
 type batch struct {
 	frame  uint64
 	early  []store.Op // messages: nothing names them before last is stored
 	last   []store.Op
 	dead   map[ref]*deadRecord // as in effects, for readers until the batch is stored
+	hidden []*delayed          // delayed messages that need not be held in memory once the batch is stored
 	until  map[*topic]uint64   // per topic the last position that the batch holds
 	record []byte              // the checkpoint
 	sync   bool                // to be made durable
@@ -128,8 +191,21 @@ type batch struct {
 func (e *effects) cut(cp checkpoint) *batch {
 	b := &batch{frame: cp.frame, dead: e.dead, until: map[*topic]uint64{}, record: cp.append(nil)}
 	for r, m := range e.messages {
-		b.early = append(b.early, store.Op{Key: r.key().Message(r.position), Body: m.body})
+		b.early = append(b.early, store.Op{Key: r.key().Message(r.position), Body: m.body, From: m.from})
 	}
+	for d := range e.hidden {
+		d.stored = true
+		b.hidden = append(b.hidden, d)
+		b.early = append(b.early, store.Op{Key: d.bodyKey(), Body: d.body})
+		b.last = append(b.last, store.Op{Key: d.key(), Body: d.append(nil)})
+	}
+	e.cutState(b)
+	e.cutOptions(b)
+	return b
+}
+
+// cutState adds the state of topics, deliveries and dead letters.
+func (e *effects) cutState(b *batch) {
 	for t := range e.topics {
 		if n := len(t.tail); n > 0 {
 			b.until[t] = t.tail[n-1].position
@@ -153,7 +229,39 @@ func (e *effects) cut(cp checkpoint) *batch {
 		}
 		b.last = append(b.last, op)
 	}
-	return b
+}
+
+// cutOptions adds what messages with options need.
+func (e *effects) cutOptions(b *batch) {
+	for d := range e.shown {
+		b.last = append(b.last, store.Op{Key: d.key()}, store.Op{Key: d.bodyKey()})
+	}
+	for r, x := range e.expiring {
+		op := store.Op{Key: r.key().Expiry(r.position)}
+		if x != nil {
+			x.stored = true
+			op.Body = x.append(nil)
+		}
+		b.last = append(b.last, op)
+	}
+	for r, f := range e.keys {
+		op := store.Op{Key: r.topic.key().Idempotency(r.hash[:])}
+		if f != nil {
+			f.stored = true
+			op.Body = f.append(nil)
+		}
+		b.last = append(b.last, op)
+	}
+}
+
+// stored tells the state that the store has the batch. Log.mu is held.
+func (b *batch) stored() {
+	for t, position := range b.until {
+		t.evict(position)
+	}
+	for _, d := range b.hidden {
+		d.body = nil
+	}
 }
 
 func (t *topic) key() store.Topic { return store.TopicOf(t.name.Tenant, t.name.Topic) }

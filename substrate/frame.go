@@ -7,13 +7,15 @@ import (
 
 // A frame is one thing that happened. Its body in the journal is a version byte and the fields below, in order:
 //
-//	1 publish  first position | n, (tenant, topic, message record)*
+//	1 publish  at ns | first position | n, (tenant, topic, due ns or 0, end of its key's window ns or 0, message record)*
 //	2 claim    tenant, topic, lane | until ns | n, (position, attempt, fresh, [origin if fresh])* | died ns | n, (position, reason)*
 //	3 settle   n, (tenant, topic, lane, position, verdict, at ns, reason, receipt)* | as publish
 //	4 extend   tenant, topic, lane, position | until ns
 //	5 topic    tenant, topic | flags (1 paused) | policy
 //	6 redrive  tenant, topic, lane | at ns | operator | n, (position, origin)*
 //	7 discard  tenant, topic, lane | n, (position)*
+//	8 ripen    first position | n, (tenant, topic, due ns, number of its id)*
+//	9 expire   died ns | n, (tenant, topic, lane, position, reason)*
 //
 // Everything in it is absolute (a time, an attempt, a position), so that applying it needs nothing but the state.
 type frame interface {
@@ -33,6 +35,8 @@ const (
 	kindTopic   = 5
 	kindRedrive = 6
 	kindDiscard = 7
+	kindRipen   = 8
+	kindExpire  = 9
 )
 
 type (
@@ -41,11 +45,15 @@ type (
 		name        TopicName
 		origin      origin
 		body        []byte
-		reservation *Reservation // not part of the frame
+		due         int64          // unix ns; 0 for a message that is visible at once
+		key         *firstUse      // if it has an idempotency key
+		options     MessageOptions // as in body
+		reservation *Reservation   // not part of the frame
 	}
 
 	publishFrame struct {
-		first   uint64
+		at      int64
+		first   uint64 // position of the first that is visible at once
 		entries []published
 	}
 
@@ -143,28 +151,40 @@ func (d *decoder) topicName() TopicName { return TopicName{Tenant: d.string(), T
 func (d *decoder) laneName() laneName { return laneName{topic: d.topicName(), lane: d.string()} }
 
 func (f *publishFrame) append(b []byte) []byte {
-	b = binary.AppendUvarint(b, f.first)
+	b = binary.AppendUvarint(binary.AppendVarint(b, f.at), f.first)
 	b = binary.AppendUvarint(b, uint64(len(f.entries)))
-	for _, e := range f.entries {
-		b = appendString(e.name.append(b), e.body)
+	for i := range f.entries {
+		e := &f.entries[i]
+		b = binary.AppendVarint(e.name.append(b), e.due)
+		var until int64
+		if e.key != nil {
+			until = e.key.until
+		}
+		b = appendString(binary.AppendVarint(b, until), e.body)
 	}
 	return b
 }
 
 func (d *decoder) publish() publishFrame {
-	f := publishFrame{first: d.uint()}
-	f.entries = make([]published, d.count(3))
+	f := publishFrame{at: d.int(), first: d.uint()}
+	f.entries = make([]published, d.count(5))
 	for i := range f.entries {
-		name, body := d.topicName(), append([]byte(nil), d.bytes()...)
+		e := published{name: d.topicName(), due: d.int()}
+		until := d.int()
+		e.body = append([]byte(nil), d.bytes()...)
 		if d.err != nil {
 			return publishFrame{}
 		}
-		id, payloadBytes, err := messageHead(body)
+		head, err := messageHead(e.body)
 		if err != nil {
 			d.err, d.b = err, nil
 			return publishFrame{}
 		}
-		f.entries[i] = published{name: name, origin: origin{id: id, payloadBytes: payloadBytes}, body: body}
+		e.origin, e.options = head.origin(visibleAt(f.at, e.due)), head.options
+		if until != 0 {
+			e.key = &firstUse{hash: hashKey(&e.options), id: e.origin.id, until: until}
+		}
+		f.entries[i] = e
 	}
 	return f
 }
@@ -302,6 +322,10 @@ func decodeFrame(kind uint8, body []byte) (frame, error) {
 		f = d.redrive()
 	case kindDiscard:
 		f = d.discard()
+	case kindRipen:
+		f = d.ripen()
+	case kindExpire:
+		f = d.expire()
 	default:
 		return nil, fmt.Errorf("frame of kind %d was written by a newer program", kind)
 	}

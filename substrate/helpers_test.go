@@ -2,9 +2,11 @@ package substrate
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -122,4 +124,15 @@ func overwrite(t *testing.T, dir string, key []byte) {
 	require.NoError(t, err)
 	require.NoError(t, db.Update(func(txn *badger.Txn) error { return txn.Set(key, []byte("rubbish")) }))
 	require.NoError(t, db.Close())
+}
+
+// lowerChecks sets how many histories a model test runs, unless -rapid.checks says so: each opens a log several times.
+func lowerChecks(t *testing.T, n int) {
+	t.Helper()
+	checks := flag.Lookup("rapid.checks")
+	if checks.Value.String() != checks.DefValue {
+		return
+	}
+	require.NoError(t, flag.Set("rapid.checks", strconv.Itoa(n)))
+	t.Cleanup(func() { require.NoError(t, flag.Set("rapid.checks", checks.DefValue)) })
 }

@@ -20,15 +20,20 @@ var ErrLocked = store.ErrLocked
 
 // Options says where a log lives. Zero fields have defaults.
 type Options struct {
-	Dir          string        // made if missing, 0700
-	SegmentBytes int64         // of each of the journal's limits.JournalSegments files; default limits.JournalSegmentBytes
-	LockWait     time.Duration // how long to wait for another process to leave Dir; default limits.LockWait
+	Dir          string // made if missing, 0700
+	SegmentBytes int64  // of each of the journal's limits.JournalSegments files; default limits.JournalSegmentBytes
+	// Expired, if not nil, is told what was buried because it expired, after the fact. It is called by the log's own
+	// goroutine: it must be quick, and must not call the log.
+	Expired  func([]DeadLetter)
+	LockWait time.Duration // how long to wait for another process to leave Dir; default limits.LockWait
 }
 
 // Log is an open log. All methods are safe for concurrent use.
 type Log struct {
 	store          *store.Store
 	journal        *journal.Journal // the committer's
+	opened         time.Time
+	expired        func([]DeadLetter)
 	mint           *mint
 	maxCommitBytes int64
 
@@ -115,3 +120,6 @@ func (l *Log) Err() error {
 func (l *Log) JournalStats() (flushes uint64, total time.Duration) {
 	return l.flushes.Load(), time.Duration(l.flushNanos.Load())
 }
+
+// now returns the time by the clock that the log was opened under, which a step of the system's clock does not move.
+func (l *Log) now() time.Time { return l.opened.Add(time.Since(l.opened)) }

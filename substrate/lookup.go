@@ -3,6 +3,7 @@ package substrate
 import (
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/substrate/internal/store"
@@ -16,12 +17,12 @@ type ahead struct {
 	stored    uint64   // the store is read up to this position
 	tail      []*entry // what follows
 	evictions uint64   // to tell whether the tail was cut since
-	published uint64
+	shown     uint64
 }
 
 // lookAhead takes a view of n messages at least, as far as there are. Log.mu is held.
 func (l *Log) lookAhead(t *topic, from uint64, n int) ahead {
-	a := ahead{stored: l.state.nextPosition - 1, evictions: t.evictions, published: t.published}
+	a := ahead{stored: l.state.nextPosition - 1, evictions: t.evictions, shown: t.shown()}
 	if len(t.tail) > 0 {
 		a.stored = t.tail[0].position - 1
 	}
@@ -86,11 +87,11 @@ func (e *entry) fill(body []byte, err error) {
 	if err != nil {
 		return
 	}
-	id, payloadBytes, err := messageHead(body)
+	h, err := messageHead(body)
 	if err != nil {
 		return
 	}
-	e.origin, e.body = origin{id: id, payloadBytes: payloadBytes}, body
+	e.origin, e.body = origin{id: h.id, payloadBytes: h.payloadBytes}, body
 }
 
 // fillWindow makes sure that the topic's window holds the next messages, if there are any.
@@ -105,7 +106,7 @@ func (l *Log) fillWindow(t *topic) error {
 		l.mu.Unlock()
 		return nil
 	}
-	from, view := t.cursor, l.lookAhead(t, t.cursor, limits.WindowMessages)
+	from, view := t.unread, l.lookAhead(t, t.unread, limits.WindowMessages)
 	l.mu.Unlock()
 
 	entries, all, err := l.read(t, view, from, limits.WindowMessages)
@@ -115,6 +116,7 @@ func (l *Log) fillWindow(t *topic) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t.install(entries, all, view)
+	t.forget()
 	return nil
 }
 
@@ -127,24 +129,37 @@ func (l *Log) windowEmpty(t *topic) bool {
 // install makes entries the window. What was published since the view is in the tail still, unless that was cut.
 func (t *topic) install(entries []*entry, all bool, view ahead) {
 	t.window, t.wbytes, t.whole = nil, 0, false
-	last := t.cursor
 	for _, e := range entries {
-		if e.position < t.cursor {
+		if e.position < t.unread || t.leftOut(e.position) {
 			continue
 		}
 		t.window = append(t.window, e)
 		t.wbytes += int64(len(e.body))
-		last = e.position + 1
+		t.unread = e.position + 1
 	}
-	if !all || t.published != view.published && t.evictions != view.evictions {
+	if !all || t.shown() != view.shown && t.evictions != view.evictions {
 		return
 	}
 	for _, e := range t.tail {
-		if e.position >= last && !e.gone && !t.extendWindow(e) {
+		if e.position >= t.unread && !e.gone && !t.leftOut(e.position) && !t.extendWindow(e) {
 			return
 		}
 	}
 	t.whole = true
+}
+
+// forget drops what is remembered of positions that are read.
+func (t *topic) forget() {
+	maps.DeleteFunc(t.aside, func(position uint64, _ struct{}) bool { return position < t.unread })
+}
+
+// leftOut reports whether a position that is being read is not fresh any more. It is not read again.
+func (t *topic) leftOut(position uint64) bool {
+	_, aside := t.aside[position]
+	if aside {
+		t.unread = position + 1
+	}
+	return aside
 }
 
 // body returns the record of a message: from the tail or the store. It takes Log.mu.
@@ -153,7 +168,9 @@ func (l *Log) body(t *topic, position uint64) ([]byte, error) {
 	e := t.inTail(position)
 	l.mu.Unlock()
 	if e != nil {
-		return e.body, nil
+		if body, err := l.bodyOf(e); body != nil || err != nil {
+			return body, err
+		}
 	}
 	body, err := l.store.Get(t.key().Message(position))
 	if errors.Is(err, store.ErrNotFound) {

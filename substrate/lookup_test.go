@@ -22,7 +22,7 @@ func TestWindowHasNoHoleWhileABatchIsBeingStored(t *testing.T) {
 	storeUpToDate(t, l)
 	tp := l.find(TopicName{testTenant, testTopic})
 	l.mu.Lock()
-	tp.window, tp.wbytes, tp.whole = nil, 0, false // as after a restart
+	tp.window, tp.wbytes, tp.whole, tp.unread = nil, 0, false, tp.cursor // as after a restart
 	require.Empty(t, tp.tail)
 	from, view := tp.cursor, l.lookAhead(tp, tp.cursor, limits.WindowMessages)
 	l.mu.Unlock()

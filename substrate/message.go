@@ -17,6 +17,7 @@ type Message struct {
 	Envelope    []byte // the signed context; opaque to the log
 	Parent      string // id of the message whose handling published this one, or ""
 	Hops        uint32 // length of the chain of parents
+	Options     MessageOptions
 
 	// Reservation, if not nil, says that the topic's policy admitted this message before (Log.Reserve). A commit consumes it.
 	Reservation *Reservation
@@ -24,8 +25,10 @@ type Message struct {
 
 // Receipt says where a message was stored.
 type Receipt struct {
-	ID       string
-	Position uint64 // the log-wide sequence, from 1
+	ID       string // of the first message under the same idempotency key, if Duplicate
+	Position uint64 // the log-wide sequence, from 1; 0 for a delayed message, which gets it when it becomes visible
+	// Duplicate says that the message was not stored, because the first one under its idempotency key was.
+	Duplicate bool
 }
 
 // ClaimRequest asks for messages of one lane.
@@ -138,7 +141,7 @@ type Stats struct {
 	Tenant      string
 	Topic       string
 	Ready       int64 // claimable now or once the lane is resumed
-	Delayed     int64 // waiting for a retry
+	Delayed     int64 // waiting for a retry, or to become visible
 	Leased      int64
 	DeadLetters int64
 	Oldest      time.Time // publish time of the oldest message not yet done; zero if none

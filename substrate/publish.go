@@ -28,18 +28,15 @@ func (l *Log) Publish(ctx context.Context, msgs ...Message) ([]Receipt, error) {
 		return nil, err
 	}
 	f := &publishFrame{entries: entries}
+	receipts := make([]Receipt, len(msgs))
 	err = l.submit(ctx, &request{bytes: bytes, abandonable: true, plan: func(now time.Time) (frame, error) {
-		if err := l.planPublish(f, now); err != nil {
+		if err := l.planPublish(f, receipts, now); err != nil || len(f.entries) == 0 {
 			return nil, err
 		}
 		return f, nil
 	}})
 	if err != nil {
 		return nil, err
-	}
-	receipts := make([]Receipt, len(msgs))
-	for i := range msgs {
-		receipts[i] = Receipt{ID: msgs[i].ID, Position: f.first + uint64(i)}
 	}
 	return receipts, nil
 }
@@ -77,13 +74,18 @@ func encodeEntry(m *Message) (published, error) {
 		return published{}, err
 	}
 	size := len(m.Payload) + len(m.Envelope) + len(m.Parent) + len(m.ContentType) + metadataBytes(m.Metadata) + 64
-	return published{
-		name:   TopicName{m.Tenant, m.Topic},
-		origin: origin{id: id, payloadBytes: len(m.Payload)},
-		body:   appendMessage(make([]byte, 0, size), id, m),
+	e := published{
+		name:    TopicName{m.Tenant, m.Topic},
+		origin:  origin{id: id, payloadBytes: len(m.Payload)},
+		body:    appendMessage(make([]byte, 0, size), id, m),
+		options: m.Options,
 
 		reservation: m.Reservation,
-	}, nil
+	}
+	if m.Options.IdempotencyKey != "" {
+		e.key = &firstUse{hash: hashKey(&m.Options), id: id}
+	}
+	return e, nil
 }
 
 func checkSizes(m *Message) error {
@@ -100,7 +102,10 @@ func checkSizes(m *Message) error {
 		return err
 	}
 	longest := max(len(m.ContentType), len(m.Parent))
-	return limits.Check(limits.NameKeyBytes, int64(longest), limits.KeyBytes)
+	if err := limits.Check(limits.NameKeyBytes, int64(longest), limits.KeyBytes); err != nil {
+		return err
+	}
+	return m.Options.validate()
 }
 
 func metadataBytes(pairs []Pair) int {
@@ -111,8 +116,12 @@ func metadataBytes(pairs []Pair) int {
 	return n
 }
 
-// planPublish admits the frame's messages and gives them their positions. On an error nothing was drawn or marked.
-func (l *Log) planPublish(f *publishFrame, now time.Time) error {
+// planPublish leaves duplicates out of the frame, admits the rest and gives them their positions and times. It fills a
+// receipt for each message. On an error nothing was drawn or marked.
+func (l *Log) planPublish(f *publishFrame, receipts []Receipt, now time.Time) error {
+	all := f.entries
+	f.at, f.first = now.UnixNano(), l.state.nextPosition
+	f.entries = l.dropDuplicates(all, receipts, f)
 	if err := l.checkTopics(f.entries); err != nil {
 		return err
 	}
@@ -123,13 +132,58 @@ func (l *Log) planPublish(f *publishFrame, now time.Time) error {
 		l.unuseIDs(f.entries)
 		return err
 	}
-	for i := range f.entries {
-		if e := &f.entries[i]; e.reservation.holds(e.name) {
+	for i := range all {
+		if e := &all[i]; e.reservation.holds(e.name) {
 			l.admission.free(e.reservation)
 		}
 	}
-	f.first = l.state.nextPosition
 	return nil
+}
+
+// dropDuplicates returns the entries that are stored, with their times, and makes the receipts of all.
+func (l *Log) dropDuplicates(all []published, receipts []Receipt, f *publishFrame) []published {
+	type key struct {
+		name TopicName
+		hash keyHash
+	}
+	kept := make([]published, 0, len(all))
+	position := f.first
+	seen := map[key]Receipt{}
+	for i := range all {
+		e := &all[i]
+		if e.key != nil {
+			if first, is := seen[key{e.name, e.key.hash}]; is {
+				receipts[i] = first
+				continue
+			}
+			if first := l.firstUse(e, f.at); first != nil {
+				receipts[i] = Receipt{ID: first.id.String(), Position: first.position, Duplicate: true}
+				continue
+			}
+		}
+		receipts[i] = Receipt{ID: e.origin.id.String()}
+		if e.options.Delay != 0 {
+			e.due = f.at + int64(e.options.Delay)
+		} else {
+			receipts[i].Position = position
+			position++
+		}
+		e.origin.expires, e.origin.deadline = e.options.expires(visibleAt(f.at, e.due))
+		if e.key != nil {
+			e.key.until = f.at + int64(limits.IdempotencyWindow)
+			seen[key{e.name, e.key.hash}] = Receipt{ID: receipts[i].ID, Position: receipts[i].Position, Duplicate: true}
+		}
+		kept = append(kept, *e)
+	}
+	return kept
+}
+
+func (l *Log) firstUse(e *published, now int64) *firstUse {
+	t := l.state.topics[e.name]
+	if t == nil {
+		return nil
+	}
+	return t.keys.find(e.key.hash, now)
 }
 
 // checkTopics refuses a publish that would make too many topics for a tenant.

@@ -38,9 +38,9 @@ func (l *Log) readiness(name TopicName) (ready bool, next time.Time, changed <-c
 		if t.ready > 0 {
 			return true, time.Time{}, nil
 		}
-		if len(t.timers) > 0 {
-			next = time.Unix(0, t.timers[0].at)
-			if !next.After(time.Now()) {
+		if t.timers.len() > 0 {
+			next = time.Unix(0, t.timers.first().at)
+			if !next.After(l.now()) {
 				return true, time.Time{}, nil
 			}
 		}
@@ -56,7 +56,7 @@ func (l *Log) readiness(name TopicName) (ready bool, next time.Time, changed <-c
 func (l *Log) sleep(ctx context.Context, next time.Time, changed <-chan struct{}) error {
 	var due <-chan time.Time
 	if !next.IsZero() {
-		timer := time.NewTimer(time.Until(next))
+		timer := time.NewTimer(next.Sub(l.now()))
 		defer timer.Stop()
 		due = timer.C
 	}

@@ -2,14 +2,15 @@ package substrate
 
 import (
 	"encoding/binary"
-	"fmt"
 )
 
 // Records of the store, each a version byte and the fields below in order (see codec.go for their encoding).
 //
-//	message     1 | id millis, number | content type | pairs n, (key, value)* | payload | envelope | parent | hops | options ""
+//	message     1 | id millis, number | content type | pairs n, (key, value)* | payload | envelope | parent | hops | options (options.go)
 //	delivery    1 | flags (1 leased) | at ns | attempt | token | reason | id millis, number | payload bytes | redriven | operator
 //	dead letter 1 | attempts | reason | died ns | receipt | id millis, number | payload bytes | redriven | operator
+//	expiry      1 | at ns | flags (1 deadline) | id millis, number | payload bytes | redriven | operator
+//	key         1 | id millis, number | position | end of its window ns
 //	state       1 | flags (1 paused) | cursor | ready | dead | published, acked, buried, redriven, discarded | policy
 //	policy      for each of depth, rate, message bytes: 0 not set, else the value + 1
 //	checkpoint  1 | frame | next position | opening
@@ -27,7 +28,7 @@ func appendMessage(b []byte, id messageID, m *Message) []byte {
 	b = appendString(b, m.Envelope)
 	b = appendString(b, m.Parent)
 	b = binary.AppendUvarint(b, uint64(m.Hops))
-	return appendString(b, "") // options: delay, ttl, priority and so on find their place here
+	return appendString(b, m.Options.Encode())
 }
 
 // decodeMessage returns the message of a record. It copies nothing but strings: the slices alias body.
@@ -44,29 +45,52 @@ func decodeMessage(name TopicName, body []byte) (Message, error) {
 		m.Metadata[i] = Pair{Key: d.string(), Value: d.string()}
 	}
 	m.Payload, m.Envelope, m.Parent, m.Hops = d.bytes(), d.bytes(), d.string(), uint32(d.uint())
-	if options := d.bytes(); len(options) > 0 {
-		return Message{}, fmt.Errorf("message: options written by a newer program")
+	options := d.bytes()
+	if err := d.end("message"); err != nil {
+		return Message{}, err
 	}
-	return m, d.end("message")
+	var err error
+	m.Options, err = decodeOptions(options)
+	return m, err
 }
 
-// messageHead returns id and payload size of a message's record.
-func messageHead(body []byte) (id messageID, payloadBytes int, err error) {
+// head is what the log itself needs to know of a message.
+type head struct {
+	id           messageID
+	payloadBytes int
+	options      MessageOptions
+}
+
+// messageHead reads a message's record without copying its payload.
+func messageHead(body []byte) (head, error) {
 	d := decoder{b: body}
 	if err := d.version("message"); err != nil {
-		return messageID{}, 0, err
+		return head{}, err
 	}
-	id = d.id()
+	h := head{id: d.id()}
 	d.bytes()
 	for range d.count(2) {
 		d.bytes()
 		d.bytes()
 	}
-	payloadBytes = len(d.bytes())
-	if d.err != nil {
-		return messageID{}, 0, fmt.Errorf("message: %w", d.err)
+	h.payloadBytes = len(d.bytes())
+	d.bytes()
+	d.bytes()
+	d.uint()
+	options := d.bytes()
+	if err := d.end("message"); err != nil {
+		return head{}, err
 	}
-	return id, payloadBytes, nil
+	var err error
+	h.options, err = decodeOptions(options)
+	return h, err
+}
+
+// origin returns what is known about the message when it becomes visible.
+func (h *head) origin(visible int64) origin {
+	o := origin{id: h.id, payloadBytes: h.payloadBytes}
+	o.expires, o.deadline = h.options.expires(visible)
+	return o
 }
 
 func appendID(b []byte, id messageID) []byte {

@@ -1,10 +1,12 @@
 package substrate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/longshore/longshore/limits"
@@ -35,6 +37,8 @@ func recoverLog(o Options, st *store.Store) (*Log, error) {
 	return &Log{
 		store:          st,
 		journal:        j,
+		opened:         time.Now(),
+		expired:        o.Expired,
 		mint:           newMint(r.checkpoint.opening),
 		maxCommitBytes: j.MaxFrameBytes(),
 		state:          r.state,
@@ -77,21 +81,84 @@ func (r *recovery) loadTopic(tenant, name string, body []byte, err error) error 
 		return fmt.Errorf("topic %s of tenant %s: %w", name, tenant, err)
 	}
 	t.whole = t.ready == 0
+	t.unread = t.cursor
 	r.state.insert(t)
-	prefix := t.key().Lanes("")
-	scanned := r.store.Scan(prefix, prefix, func(key, body []byte, recordErr error) bool {
-		if err = recordErr; err != nil {
-			return false
+	return errors.Join(r.loadFlights(t), r.loadAside(t), r.loadDelayed(t), r.loadExpiries(t), r.loadKeys(t))
+}
+
+// each decodes the records under prefix, and stops at the first fault.
+func (r *recovery) each(t *topic, prefix []byte, decode func(key, body []byte) error) error {
+	var fault error
+	err := r.store.Scan(prefix, prefix, func(key, body []byte, err error) bool {
+		if err == nil {
+			err = decode(key, body)
 		}
-		var f *flight
-		if f, err = decodeFlight(store.Position(key), body); err != nil {
-			return false
+		if err != nil {
+			fault = fmt.Errorf("topic %s of tenant %s: %w", t.name.Topic, t.name.Tenant, err)
+		}
+		return err == nil
+	})
+	return errors.Join(fault, err)
+}
+
+func (r *recovery) loadFlights(t *topic) error {
+	return r.each(t, t.key().Lanes(""), func(key, body []byte) error {
+		f, err := decodeFlight(store.Position(key), body)
+		if err != nil {
+			return err
 		}
 		f.stored = true
 		t.addFlight(f)
+		if f.position >= t.cursor {
+			t.aside[f.position] = struct{}{}
+		}
+		return nil
+	})
+}
+
+// loadAside finds the dead letters that died before their turn came.
+func (r *recovery) loadAside(t *topic) error {
+	key := t.key()
+	return r.store.Scan(key.DeadLetters(""), key.Dead("", t.cursor), func(key, _ []byte, _ error) bool {
+		t.aside[store.Position(key)] = struct{}{}
 		return true
 	})
-	return errors.Join(err, scanned)
+}
+
+func (r *recovery) loadDelayed(t *topic) error {
+	return r.each(t, t.key().AllDelayed(), func(key, body []byte) error {
+		d, err := decodeDelayed(t, int64(store.Due(key)), body)
+		if err != nil {
+			return err
+		}
+		r.state.addDelayed(d)
+		return nil
+	})
+}
+
+func (r *recovery) loadExpiries(t *topic) error {
+	return r.each(t, t.key().Expiries(), func(key, body []byte) error {
+		e, err := decodeExpiry(t, store.Position(key), body)
+		if err != nil {
+			return err
+		}
+		t.expiring[e.position] = e
+		r.state.expiries.push(e)
+		return nil
+	})
+}
+
+func (r *recovery) loadKeys(t *topic) error {
+	err := r.each(t, t.key().Idempotencies(), func(key, body []byte) error {
+		f, err := decodeFirstUse(keyHash(key[len(key)-len(keyHash{}):]), body)
+		if err != nil {
+			return err
+		}
+		t.keys.add(f)
+		return nil
+	})
+	slices.SortFunc(t.keys.order, func(a, b *firstUse) int { return cmp.Compare(a.until, b.until) })
+	return err
 }
 
 // replay applies one frame. It is called in the order of the journal.
@@ -120,9 +187,7 @@ func (r *recovery) flush() error {
 	if err := r.store.Write(b.early, b.last, b.record); err != nil {
 		return err
 	}
-	for t := range b.until {
-		t.evict(b.until[t])
-	}
+	b.stored()
 	r.state.effects = newEffects()
 	r.state.effects.recovering = true
 	return nil

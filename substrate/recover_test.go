@@ -1,7 +1,6 @@
 package substrate
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -149,10 +148,7 @@ func (m *model) pick(rt *rapid.T, state string) (string, *modelMessage) {
 }
 
 func TestLogAgreesWithAModelThroughCrashes(t *testing.T) {
-	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
-		require.NoError(t, flag.Set("rapid.checks", "15")) // each opens a log several times
-		t.Cleanup(func() { require.NoError(t, flag.Set("rapid.checks", checks.DefValue)) })
-	}
+	lowerChecks(t, 15)
 	rapid.Check(t, func(rt *rapid.T) {
 		dir := t.TempDir()
 		l, err := Open(t.Context(), Options{Dir: dir, SegmentBytes: testSegment})

@@ -41,7 +41,7 @@ func (l *Log) Settle(ctx context.Context, settlements []Settlement, outbox []Mes
 			f.items = append(f.items, item)
 		}
 		if len(outbox) > 0 {
-			if err := l.planPublish(&f.outbox, now); err != nil {
+			if err := l.planPublish(&f.outbox, make([]Receipt, len(outbox)), now); err != nil {
 				return nil, err
 			}
 		}

@@ -1,7 +1,7 @@
 package substrate
 
 import (
-	"container/heap"
+	"slices"
 	"sync"
 
 	"github.com/longshore/longshore/limits"
@@ -15,6 +15,8 @@ type state struct {
 	nextPosition uint64
 	effects      *effects            // what the store is owed since the last cut
 	touched      map[*topic]struct{} // topics whose waiting claimers should look again
+	delayed      timers[*delayed]    // messages that are not visible yet
+	expiries     timers[*expiry]     // messages that expire
 }
 
 func newState() *state {
@@ -38,7 +40,11 @@ type topic struct {
 	leased  int64  // flights under a lease
 	dead    int64
 	flights map[uint64]*flight // claimed and not done: under a lease, or waiting for a retry
-	timers  timerHeap          // the flights, by when they may be claimed again
+	timers  timers[*flight]    // the flights, by when they may be claimed again
+	hidden  int64              // delayed messages that are not visible yet
+
+	expiring map[uint64]*expiry // messages with a ttl or a deadline that are visible and not done
+	keys     firstUses          // idempotency keys in use
 
 	published, acked, buried, redriven, discarded uint64
 
@@ -46,6 +52,11 @@ type topic struct {
 	window []*entry // the next messages from the cursor on, by position
 	whole  bool     // the window holds all of them
 	wbytes int64    // bytes of the window
+	unread uint64   // the store and the tail are to be read from this position on, when the window is empty
+
+	// aside are positions from unread on that are not fresh any more, although nobody claimed them in their turn: they
+	// expired, and may have been redriven since.
+	aside map[uint64]struct{}
 
 	evictions uint64       // how often the tail was cut from the front
 	filling   sync.Mutex   // held by whoever fills the window; taken before Log.mu
@@ -57,7 +68,8 @@ type entry struct {
 	position uint64
 	origin   origin
 	body     []byte
-	gone     bool // done before it reached the store
+	from     []byte // where the store keeps the record, if body is nil and it is not in its place yet
+	gone     bool   // done before it reached the store
 }
 
 // flight is a message that was claimed at least once, or redriven.
@@ -80,6 +92,9 @@ type origin struct {
 	payloadBytes int
 	redriven     int
 	operator     string // who redrove it last
+
+	expires  int64 // unix ns, 0 if never; known while the message becomes visible, then see expiry
+	deadline bool  // expires is a deadline
 }
 
 // deadRecord is a dead letter of the default lane.
@@ -92,7 +107,10 @@ type deadRecord struct {
 }
 
 func newTopic(name TopicName) *topic {
-	return &topic{name: name, flights: map[uint64]*flight{}, whole: true}
+	return &topic{
+		name: name, whole: true,
+		flights: map[uint64]*flight{}, expiring: map[uint64]*expiry{}, aside: map[uint64]struct{}{},
+	}
 }
 
 // topic returns the named topic, which it makes if there is none.
@@ -111,11 +129,11 @@ func (s *state) insert(t *topic) {
 }
 
 // backlog is what max_depth counts.
-func (t *topic) backlog() int64 { return t.ready + int64(len(t.flights)) }
+func (t *topic) backlog() int64 { return t.ready + t.hidden + int64(len(t.flights)) }
 
 func (t *topic) addFlight(f *flight) {
 	t.flights[f.position] = f
-	heap.Push(&t.timers, f)
+	t.timers.push(f)
 	if f.leased {
 		t.leased++
 	}
@@ -123,7 +141,7 @@ func (t *topic) addFlight(f *flight) {
 
 func (t *topic) removeFlight(f *flight) {
 	t.setLeased(f, false)
-	heap.Remove(&t.timers, f.index)
+	t.timers.remove(f)
 	delete(t.flights, f.position)
 }
 
@@ -131,7 +149,7 @@ func (t *topic) removeFlight(f *flight) {
 func (t *topic) moveFlight(f *flight, leased bool, at int64) {
 	t.setLeased(f, leased)
 	f.at = at
-	heap.Fix(&t.timers, f.index)
+	t.timers.fix(f)
 }
 
 func (t *topic) setLeased(f *flight, leased bool) {
@@ -161,12 +179,26 @@ func (t *topic) extendWindow(e *entry) bool {
 	}
 	t.window = append(t.window, e)
 	t.wbytes += int64(len(e.body))
+	t.unread = e.position + 1
 	return true
+}
+
+// leaveOut takes a position out of the fresh messages.
+func (t *topic) leaveOut(position uint64) {
+	i := slices.IndexFunc(t.window, func(e *entry) bool { return e.position == position })
+	switch {
+	case i >= 0:
+		t.wbytes -= int64(len(t.window[i].body))
+		t.window = slices.Delete(t.window, i, i+1)
+	case position >= t.unread:
+		t.aside[position] = struct{}{}
+	}
 }
 
 // advance moves the cursor past position and drops what lies behind it from the window.
 func (t *topic) advance(position uint64) {
 	t.cursor = position + 1
+	t.unread = max(t.unread, t.cursor)
 	n := 0
 	for n < len(t.window) && t.window[n].position < t.cursor {
 		t.wbytes -= int64(len(t.window[n].body))
@@ -192,33 +224,7 @@ func (t *topic) inTail(position uint64) *entry {
 	return nil
 }
 
-// timerHeap orders flights by when they may be claimed again, then by position. See container/heap.
-type timerHeap []*flight
-
-func (h timerHeap) Len() int           { return len(h) }
-func (h timerHeap) Less(i, j int) bool { return h[i].before(h[j]) }
-
-func (h timerHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
-}
-
-// Push implements heap.Interface.
-func (h *timerHeap) Push(x any) {
-	f := x.(*flight) //nolint:forcetypeassert // container/heap gives back what addFlight gave it
-	f.index = len(*h)
-	*h = append(*h, f)
-}
-
-// Pop implements heap.Interface.
-func (h *timerHeap) Pop() any {
-	old := *h
-	f := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	return f
-}
-
+// before orders flights by when they may be claimed again, then by position.
 func (f *flight) before(g *flight) bool {
 	if f.at != g.at {
 		return f.at < g.at
@@ -226,45 +232,4 @@ func (f *flight) before(g *flight) bool {
 	return f.position < g.position
 }
 
-// due calls yield for the flights that may be claimed at now, in order, until it returns false. It costs what it yields:
-// the frontier holds the heap's nodes whose parents were yielded.
-func (h timerHeap) due(now int64, yield func(*flight) bool) {
-	var frontier timerFrontier
-	push := func(i int) {
-		if i < len(h) && h[i].at <= now {
-			heap.Push(&frontier, frontierNode{h[i], i})
-		}
-	}
-	for push(0); len(frontier) > 0; {
-		n := heap.Pop(&frontier).(frontierNode) //nolint:forcetypeassert // as pushed above
-		if !yield(n.flight) {
-			return
-		}
-		push(2*n.index + 1)
-		push(2*n.index + 2)
-	}
-}
-
-type frontierNode struct {
-	flight *flight
-	index  int
-}
-
-type timerFrontier []frontierNode
-
-func (h timerFrontier) Len() int           { return len(h) }
-func (h timerFrontier) Less(i, j int) bool { return h[i].flight.before(h[j].flight) }
-func (h timerFrontier) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-
-// Push implements heap.Interface.
-func (h *timerFrontier) Push(x any) {
-	*h = append(*h, x.(frontierNode)) //nolint:forcetypeassert // as pushed by due
-}
-
-// Pop implements heap.Interface.
-func (h *timerFrontier) Pop() any {
-	old := *h
-	n := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return n
-}
+func (f *flight) place() *int { return &f.index }

@@ -113,7 +113,7 @@ func (l *Log) stats(t *topic) Stats {
 	defer l.mu.Unlock()
 	s := Stats{
 		Tenant: t.name.Tenant, Topic: t.name.Topic,
-		Ready: t.ready, Delayed: int64(len(t.flights)) - t.leased, Leased: t.leased,
+		Ready: t.ready, Delayed: t.hidden + int64(len(t.flights)) - t.leased, Leased: t.leased,
 		DeadLetters: t.dead, Paused: t.paused, Oldest: fresh,
 		Published: t.published, Acked: t.acked, Buried: t.buried, Redriven: t.redriven, Discarded: t.discarded,
 	}
@@ -195,7 +195,9 @@ func (l *Log) Peek(ctx context.Context, tenant, topic string, after uint64, n in
 		return nil, err
 	}
 	for _, e := range entries {
-		peeked = append(peeked, Peeked{Position: e.position, State: "ready"})
+		if !l.isAside(t, e.position) {
+			peeked = append(peeked, Peeked{Position: e.position, State: "ready"})
+		}
 	}
 	peeked = peeked[:min(n, len(peeked))]
 	kept := peeked[:0]
@@ -215,10 +217,18 @@ func (l *Log) Peek(ctx context.Context, tenant, topic string, after uint64, n in
 	return kept, nil
 }
 
+// isAside reports whether the message at position is not fresh, although it is behind the cursor.
+func (l *Log) isAside(t *topic, position uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, aside := t.aside[position]
+	return aside
+}
+
 func (l *Log) peekFlights(t *topic, after uint64) []Peeked {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := time.Now().UnixNano()
+	now := l.now().UnixNano()
 	var peeked []Peeked
 	for _, f := range t.flights {
 		if f.position <= after {

@@ -68,9 +68,7 @@ func (l *Log) storeBatch(b *batch) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for t, position := range b.until {
-		t.evict(position)
-	}
+	b.stored()
 	l.flushing = nil
 	return nil
 }

@@ -6,8 +6,12 @@ import "encoding/binary"
 const (
 	classState   = 'A'
 	classDead    = 'B'
+	classDelayed = 'D'
+	classHidden  = 'H'
+	classKey     = 'K'
 	classLane    = 'L'
 	classMessage = 'M'
+	classExpiry  = 'X'
 )
 
 // metaTenant is the length of no tenant: keys that start with it belong to the log itself.
@@ -87,3 +91,40 @@ func cutString(b []byte) (s string, rest []byte, ok bool) {
 
 // metaKey returns the key of a record of the log itself.
 func metaKey(name string) []byte { return append([]byte{metaTenant}, name...) }
+
+// Delayed returns the key of a delayed message: its due time in unix nanoseconds, and a number of its own.
+func (t Topic) Delayed(due, number uint64) []byte {
+	k := binary.BigEndian.AppendUint64(t.one(classDelayed), due)
+	return binary.BigEndian.AppendUint64(k, number)
+}
+
+// Hidden returns the key of the record of a delayed message, by its number.
+func (t Topic) Hidden(number uint64) []byte {
+	return binary.BigEndian.AppendUint64(t.one(classHidden), number)
+}
+
+// AllDelayed returns the prefix of the delayed messages.
+func (t Topic) AllDelayed() []byte { return t.one(classDelayed) }
+
+// Due returns the due time of the key of a delayed message.
+func Due(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-16:]) }
+
+// Idempotency returns the key of the first use of an idempotency key, by its hash.
+func (t Topic) Idempotency(hash []byte) []byte { return append(t.one(classKey), hash...) }
+
+// Idempotencies returns the prefix of the idempotency keys.
+func (t Topic) Idempotencies() []byte { return t.one(classKey) }
+
+// Expiry returns the key of the expiry of position.
+func (t Topic) Expiry(position uint64) []byte {
+	return binary.BigEndian.AppendUint64(t.one(classExpiry), position)
+}
+
+// Expiries returns the prefix of the expiries.
+func (t Topic) Expiries() []byte { return t.one(classExpiry) }
+
+// one returns the prefix of a class, with room for what follows.
+func (t Topic) one(class byte) []byte {
+	k := make([]byte, 0, len(t.prefix)+17)
+	return append(append(k, t.prefix...), class)
+}

@@ -70,7 +70,7 @@ func TestACheckpointNeverOutlivesWhatItVouchesFor(t *testing.T) {
 	t.Run("WhenTheValueLogIsWrittenBackLater", func(t *testing.T) {
 		d := openOnDisk(t)
 		for n := range uint64(3) {
-			require.NoError(t, d.store.Write([]Op{{key.Message(n + 1), make([]byte, 100_000)}}, nil, number(n+1)))
+			require.NoError(t, d.store.Write([]Op{{Key: key.Message(n + 1), Body: make([]byte, 100_000)}}, nil, number(n+1)))
 		}
 		vouched(t, d.afterPowerCut("*.mem"))
 	})
@@ -89,7 +89,7 @@ func TestACheckpointNeverOutlivesWhatItVouchesFor(t *testing.T) {
 					return err
 				}
 			}
-			require.NoError(t, d.store.Write([]Op{{key.Message(n), make([]byte, 60_000)}}, nil, number(n)))
+			require.NoError(t, d.store.Write([]Op{{Key: key.Message(n), Body: make([]byte, 60_000)}}, nil, number(n)))
 			var err error
 			mems, err = filepath.Glob(filepath.Join(d.store.dir, "*.mem"))
 			require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestReadsAfterAndDuringCloseGetErrClosed(t *testing.T) {
 	s, err := Open(t.Context(), t.TempDir(), time.Second)
 	require.NoError(t, err)
 	key := TopicOf("a", "b")
-	require.NoError(t, s.Write([]Op{{key.Message(1), []byte("x")}}, nil, nil))
+	require.NoError(t, s.Write([]Op{{Key: key.Message(1), Body: []byte("x")}}, nil, nil))
 	closing, closed := make(chan struct{}), make(chan error, 1)
 	require.NoError(t, s.Scan(key.Messages(), key.Message(0), func(_, _ []byte, err error) bool {
 		require.NoError(t, err)

@@ -7,12 +7,15 @@
 //
 //	len tenant | len topic | 'A'                          state of the topic: cursors, counters, policy
 //	len tenant | len topic | 'B' | len lane | position    dead letter (its message stays under 'M')
+//	len tenant | len topic | 'D' | due ns | number        what to know of a message that is not visible yet
+//	len tenant | len topic | 'H' | number                 that message
+//	len tenant | len topic | 'K' | hash                   first use of an idempotency key
 //	len tenant | len topic | 'L' | len lane | position    delivery state: lease, attempts, last reason
 //	len tenant | len topic | 'M' | position               message
+//	len tenant | len topic | 'X' | position               end of a message with a ttl or a deadline
 //	0 | "checkpoint"                                      up to which frame the journal is in the store
 //
-// The classes D, F, G, K, P, Q and X are kept for delayed messages, fence marks, groups, idempotency keys, priorities,
-// quarantine and expiry.
+// The classes F, G, P and Q are kept for fence marks, groups, priorities and quarantine.
 //
 // # Records
 //
@@ -53,8 +56,8 @@ var ErrNotFound = errors.New("no such record")
 // ErrClosed is returned by reads after Close.
 var ErrClosed = errors.New("the store is closed")
 
-// Op is one write: Body under Key, or its deletion if Body is nil.
-type Op struct{ Key, Body []byte }
+// Op is one write: Body under Key; or, if Body is nil, the body that From holds; or, if that is nil too, its deletion.
+type Op struct{ Key, Body, From []byte }
 
 // Store is the database. Reads and Close are safe for concurrent use; Write and Sync belong to one goroutine.
 type Store struct {
@@ -154,10 +157,13 @@ func (s *Store) commit(ops []Op) error {
 	defer txn.Discard()
 	for _, op := range ops {
 		var err error
-		if op.Body == nil {
-			err = txn.Delete(op.Key)
-		} else {
+		switch {
+		case op.Body != nil:
 			err = txn.Set(op.Key, seal(op.Key, op.Body))
+		case op.From != nil:
+			err = move(txn, op)
+		default:
+			err = txn.Delete(op.Key)
 		}
 		if err != nil {
 			return fmt.Errorf("store: write: %w", err)
@@ -167,6 +173,23 @@ func (s *Store) commit(ops []Op) error {
 		return fmt.Errorf("store: commit: %w", err)
 	}
 	return nil
+}
+
+// move writes what From holds under another key. What does not check there will not check here either.
+func move(txn *badger.Txn, op Op) error {
+	item, err := txn.Get(op.From)
+	if err != nil {
+		return err
+	}
+	body, err := read(item)
+	if err == nil {
+		return txn.Set(op.Key, seal(op.Key, body))
+	}
+	value, err := item.ValueCopy(nil)
+	if err != nil {
+		value = nil
+	}
+	return txn.Set(op.Key, value)
 }
 
 // Checkpoint returns the body that the last Write stored, or ErrNotFound.

@@ -25,8 +25,8 @@ func TestStore(t *testing.T) {
 	t.Run("GivesBackWhatWasWrittenAndTheCheckpoint", func(t *testing.T) {
 		s := openStore(t, t.TempDir())
 		topic := TopicOf("acme", "orders")
-		early := []Op{{topic.Message(1), []byte("a")}, {topic.Message(2), nil}, {topic.Message(3), []byte{}}}
-		require.NoError(t, s.Write(early, []Op{{topic.State(), []byte("state")}}, []byte("cp")))
+		early := []Op{{Key: topic.Message(1), Body: []byte("a")}, {Key: topic.Message(2), Body: nil}, {Key: topic.Message(3), Body: []byte{}}}
+		require.NoError(t, s.Write(early, []Op{{Key: topic.State(), Body: []byte("state")}}, []byte("cp")))
 		body, err := s.Get(topic.Message(1))
 		require.NoError(t, err)
 		require.Equal(t, "a", string(body))
@@ -45,7 +45,7 @@ func TestStore(t *testing.T) {
 		topic := TopicOf("acme", "orders")
 		var early []Op
 		for i := range 400 {
-			early = append(early, Op{topic.Message(uint64(i)), make([]byte, 50_000)})
+			early = append(early, Op{Key: topic.Message(uint64(i)), Body: make([]byte, 50_000)})
 		}
 		require.NoError(t, s.Write(early, nil, nil))
 		n := 0
@@ -61,8 +61,8 @@ func TestStore(t *testing.T) {
 	t.Run("TopicsHopsOverMessagesWhoseTopicNeverBecameVisible", func(t *testing.T) {
 		s := openStore(t, t.TempDir())
 		require.NoError(t, s.Write(
-			[]Op{{TopicOf("a", "cut short").Message(1), []byte("x")}, {TopicOf("b", "whole").Message(2), []byte("y")}},
-			[]Op{{TopicOf("b", "whole").State(), []byte("state")}}, nil))
+			[]Op{{Key: TopicOf("a", "cut short").Message(1), Body: []byte("x")}, {Key: TopicOf("b", "whole").Message(2), Body: []byte("y")}},
+			[]Op{{Key: TopicOf("b", "whole").State(), Body: []byte("state")}}, nil))
 		var seen []string
 		require.NoError(t, s.Topics(func(tenant, topic string, state []byte, err error) error {
 			require.NoError(t, err)
