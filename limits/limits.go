@@ -103,6 +103,11 @@ const (
 	WindowMessages         = 512     // messages of a lane kept ready in memory
 	WindowBytes            = 1 * MiB
 	MintedIDs              = 1 << 20                // ids minted after one that is still to be published
+	StorageLowBytes        = 1024 * MiB             // free space of the disk below which no message is taken
+	StorageReserveBytes    = 512 * MiB              // and below which nothing is changed
+	ReclaimBytes           = 64 * MiB               // deleted from the store, after which its space is given back
+	ReclaimIdle            = time.Second            // that the store has nothing to do before that
+	ReclaimPause           = 5 * time.Second        // between two tries while the disk is nearly full
 	SweepRetry             = 100 * time.Millisecond // after a sweep that found the disk full
 	IdempotencyWindow      = 10 * time.Minute
 	IdempotencyKeys        = 1_000_000            // of a topic

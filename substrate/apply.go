@@ -72,7 +72,7 @@ func (e *settled) apply(s *state) {
 		t.acked++
 		s.removeFlight(t, fl)
 		s.unexpire(t, e.position)
-		s.effects.dropMessage(t, e.position)
+		s.effects.dropMessage(t, e.position, fl.origin.payloadBytes)
 	case Bury:
 		s.bury(t, fl, e.reason, e.at, e.receipt)
 	case Retry, Release:
@@ -122,11 +122,11 @@ func (f *redriveFrame) apply(s *state, _ uint64) {
 
 func (f *discardFrame) apply(s *state, _ uint64) {
 	t := s.topic(f.name.topic)
-	for _, position := range f.positions {
+	for _, r := range f.items {
 		t.dead--
 		t.discarded++
-		s.effects.dropDead(t, position)
-		s.effects.dropMessage(t, position)
+		s.effects.dropDead(t, r.position)
+		s.effects.dropMessage(t, r.position, r.payloadBytes)
 	}
 	s.touch(t)
 }

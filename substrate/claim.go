@@ -35,7 +35,7 @@ func (l *Log) Claim(ctx context.Context, r ClaimRequest) (ClaimResult, error) {
 	}
 	var p claimPlan
 	bytes := int64(r.MaxMessages)*takenBytes + limits.ClaimMessages*buriedBytes
-	err := l.submit(ctx, &request{bytes: bytes, plan: func(now time.Time) (frame, error) {
+	err := l.submit(ctx, &request{bytes: bytes, need: needLittle, plan: func(now time.Time) (frame, error) {
 		p = planClaim(t, r, now)
 		if p.claimFrame == nil {
 			return nil, nil

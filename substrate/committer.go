@@ -19,6 +19,7 @@ type request struct {
 	// A nil plan asks for nothing but that the store be brought up to date.
 	plan        func(now time.Time) (frame, error)
 	bytes       int64 // an upper bound of the frame's body
+	need        need  // of the disk
 	abandonable bool  // the caller may leave when its context ends
 	err         error // set before done is closed
 	done        chan struct{}
@@ -207,6 +208,9 @@ func (c *committer) plan() (frames []journal.Frame, durable bool) {
 		if r.plan == nil {
 			continue
 		}
+		if r.err = l.space.admits(r.need); r.err != nil {
+			continue
+		}
 		if l.state.effects.full() { // one batch of the store would not hold the effects of more
 			c.held = append(slices.Clone(c.group[i:]), c.held...)
 			c.group = c.group[:i]
@@ -256,11 +260,16 @@ func (c *committer) append(frames []journal.Frame, durable bool) error {
 
 // fail stops the log for good: the state in memory may hold what the disk does not.
 func (c *committer) fail(err error) error {
-	if c.log.Err() == nil {
-		c.log.failure = err
-		close(c.log.failed)
-	}
+	c.log.fault(err)
 	return fmt.Errorf("%w: %w", ErrClosed, err)
+}
+
+// fault stops the log for good.
+func (l *Log) fault(err error) {
+	l.failOnce.Do(func() {
+		l.failure = err
+		close(l.failed)
+	})
 }
 
 // close answers what was asked before Close, and leaves a store that holds everything.

@@ -123,7 +123,7 @@ func (l *Log) Redrive(ctx context.Context, tenant, name string, r Redrive) (Redr
 			}
 			admitted = append(admitted, letters[i])
 		}
-		return l.moveDead(ctx, t, admitted, func(now time.Time, items []redriven) frame {
+		return l.moveDead(ctx, t, admitted, needLittle, func(now time.Time, items []redriven) frame {
 			return &redriveFrame{name: laneName{topic: t.name}, at: now.UnixNano(), operator: r.Operator, items: items}
 		})
 	}, &result.Moved)
@@ -171,23 +171,25 @@ func (l *Log) admitRedrive(t *topic, d *DeadLetter, admit func(Message) error) (
 
 // Discard deletes dead letters and their messages, and returns how many.
 func (l *Log) Discard(ctx context.Context, tenant, name string, f DeadLetterFilter) (int, error) {
-	discarded := 0
+	count := 0
 	err := l.eachPage(ctx, TopicName{tenant, name}, f, func(t *topic, letters []DeadLetter) (int, error) {
-		return l.moveDead(ctx, t, letters, func(_ time.Time, items []redriven) frame {
+		return l.moveDead(ctx, t, letters, needNothing, func(_ time.Time, items []redriven) frame {
 			f := &discardFrame{name: laneName{topic: t.name}}
 			for _, r := range items {
-				f.positions = append(f.positions, r.position)
+				f.items = append(f.items, discarded{r.position, r.origin.payloadBytes})
 			}
 			return f
 		})
-	}, &discarded)
-	return discarded, err
+	}, &count)
+	return count, err
 }
 
 // moveDead commits the move of a page of letters, but for those that are dead no more by then, and returns how many.
-func (l *Log) moveDead(ctx context.Context, t *topic, letters []DeadLetter, move func(time.Time, []redriven) frame) (int, error) {
+func (l *Log) moveDead(
+	ctx context.Context, t *topic, letters []DeadLetter, n need, move func(time.Time, []redriven) frame,
+) (int, error) {
 	moved := 0
-	err := l.submit(ctx, &request{bytes: movesPerFrame * movedBytes, plan: func(now time.Time) (frame, error) {
+	err := l.submit(ctx, &request{bytes: movesPerFrame * movedBytes, need: n, plan: func(now time.Time) (frame, error) {
 		items, err := l.stillDead(t, letters)
 		if len(items) == 0 || err != nil {
 			return nil, err

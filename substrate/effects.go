@@ -25,6 +25,7 @@ type effects struct {
 	keys      map[keyRef]*firstUse  // to put; nil to delete
 	topics    map[*topic]struct{}
 	bytes     int64 // of the messages to put
+	freed     int64 // bytes of what is deleted from the store
 	lastBytes int64 // an upper bound of the bytes of the rest, which one transaction has to hold
 
 	// recovering says that the store may hold messages of a batch that a crash cut short: then none is young.
@@ -78,11 +79,12 @@ func (e *effects) putMessage(t *topic, m *entry) {
 	e.bytes += int64(len(m.body))
 }
 
-func (e *effects) dropMessage(t *topic, position uint64) {
+func (e *effects) dropMessage(t *topic, position uint64, payloadBytes int) {
 	r := ref{t, position}
 	m, young := e.messages[r]
 	if !young || e.recovering {
 		e.done[r] = struct{}{}
+		e.freed += int64(payloadBytes) + opBytes
 		e.owe(t, 0)
 	}
 	if !young {
@@ -184,12 +186,13 @@ type batch struct {
 	hidden []*delayed          // delayed messages that need not be held in memory once the batch is stored
 	until  map[*topic]uint64   // per topic the last position that the batch holds
 	record []byte              // the checkpoint
+	freed  int64               // bytes of what it deletes
 	sync   bool                // to be made durable
 }
 
 // cut turns the effects into a batch. State and effects must be those of exactly the frames up to cp.frame.
 func (e *effects) cut(cp checkpoint) *batch {
-	b := &batch{frame: cp.frame, dead: e.dead, until: map[*topic]uint64{}, record: cp.append(nil)}
+	b := &batch{frame: cp.frame, dead: e.dead, until: map[*topic]uint64{}, record: cp.append(nil), freed: e.freed}
 	for r, m := range e.messages {
 		b.early = append(b.early, store.Op{Key: r.key().Message(r.position), Body: m.body, From: m.from})
 	}

@@ -13,7 +13,7 @@ import (
 //	4 extend   tenant, topic, lane, position | until ns
 //	5 topic    tenant, topic | flags (1 paused) | policy
 //	6 redrive  tenant, topic, lane | at ns | operator | n, (position, origin)*
-//	7 discard  tenant, topic, lane | n, (position)*
+//	7 discard  tenant, topic, lane | n, (position, payload bytes)*
 //	8 ripen    first position | n, (tenant, topic, due ns, number of its id)*
 //	9 expire   died ns | n, (tenant, topic, lane, position, reason)*
 //
@@ -121,8 +121,13 @@ type (
 	}
 
 	discardFrame struct {
-		name      laneName
-		positions []uint64
+		name  laneName
+		items []discarded
+	}
+
+	discarded struct {
+		position     uint64
+		payloadBytes int
 	}
 )
 
@@ -281,17 +286,17 @@ func (d *decoder) redrive() *redriveFrame {
 }
 
 func (f *discardFrame) append(b []byte) []byte {
-	b = binary.AppendUvarint(f.name.append(b), uint64(len(f.positions)))
-	for _, p := range f.positions {
-		b = binary.AppendUvarint(b, p)
+	b = binary.AppendUvarint(f.name.append(b), uint64(len(f.items)))
+	for _, r := range f.items {
+		b = binary.AppendUvarint(binary.AppendUvarint(b, r.position), uint64(r.payloadBytes))
 	}
 	return b
 }
 
 func (d *decoder) discard() *discardFrame {
-	f := &discardFrame{name: d.laneName(), positions: make([]uint64, d.count(1))}
-	for i := range f.positions {
-		f.positions[i] = d.uint()
+	f := &discardFrame{name: d.laneName(), items: make([]discarded, d.count(2))}
+	for i := range f.items {
+		f.items[i] = discarded{position: d.uint(), payloadBytes: int(d.uint())}
 	}
 	return f
 }

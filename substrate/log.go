@@ -22,6 +22,9 @@ var ErrLocked = store.ErrLocked
 type Options struct {
 	Dir          string // made if missing, 0700
 	SegmentBytes int64  // of each of the journal's limits.JournalSegments files; default limits.JournalSegmentBytes
+	// Free space of the disk, in bytes, below which the log takes no messages, and below which it changes nothing but what
+	// gives space back. Defaults: limits.StorageLowBytes and limits.StorageReserveBytes.
+	StorageLowBytes, StorageReserveBytes uint64
 	// Expired, if not nil, is told what was buried because it expired, after the fact. It is called by the log's own
 	// goroutine: it must be quick, and must not call the log.
 	Expired  func([]DeadLetter)
@@ -33,6 +36,7 @@ type Log struct {
 	store          *store.Store
 	journal        *journal.Journal // the committer's
 	opened         time.Time
+	space          space
 	expired        func([]DeadLetter)
 	mint           *mint
 	maxCommitBytes int64
@@ -48,7 +52,8 @@ type Log struct {
 	closeOnce sync.Once
 	stopped   chan struct{} // closed when the committer has ended
 	closeErr  error         // set before stopped is closed
-	failed    chan struct{} // closed by fail
+	failOnce  sync.Once
+	failed    chan struct{} // closed by fault
 	failure   error         // set before failed is closed
 
 	committer  committer
@@ -67,6 +72,12 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	}
 	if o.LockWait == 0 {
 		o.LockWait = limits.LockWait
+	}
+	if o.StorageLowBytes == 0 {
+		o.StorageLowBytes = limits.StorageLowBytes
+	}
+	if o.StorageReserveBytes == 0 {
+		o.StorageReserveBytes = limits.StorageReserveBytes
 	}
 	if o.SegmentBytes < limits.JournalSegmentMinBytes || o.SegmentBytes%(4*limits.KiB) != 0 {
 		return nil, fmt.Errorf("log: SegmentBytes is %d: want at least %d and a multiple of 4096", o.SegmentBytes, limits.JournalSegmentMinBytes)

@@ -29,7 +29,7 @@ func (l *Log) Publish(ctx context.Context, msgs ...Message) ([]Receipt, error) {
 	}
 	f := &publishFrame{entries: entries}
 	receipts := make([]Receipt, len(msgs))
-	err = l.submit(ctx, &request{bytes: bytes, abandonable: true, plan: func(now time.Time) (frame, error) {
+	err = l.submit(ctx, &request{bytes: bytes, need: needMuch, abandonable: true, plan: func(now time.Time) (frame, error) {
 		if err := l.planPublish(f, receipts, now); err != nil || len(f.entries) == 0 {
 			return nil, err
 		}

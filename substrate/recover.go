@@ -35,10 +35,14 @@ func recoverLog(o Options, st *store.Store) (*Log, error) {
 	}
 	r.state.effects = newEffects()
 	return &Log{
-		store:          st,
-		journal:        j,
-		opened:         time.Now(),
-		expired:        o.Expired,
+		store:   st,
+		journal: j,
+		opened:  time.Now(),
+		expired: o.Expired,
+		space: space{
+			low: o.StorageLowBytes, reserve: o.StorageReserveBytes,
+			free: func() (uint64, error) { return freeBytes(o.Dir) },
+		},
 		mint:           newMint(r.checkpoint.opening),
 		maxCommitBytes: j.MaxFrameBytes(),
 		state:          r.state,

@@ -32,7 +32,11 @@ func (l *Log) Settle(ctx context.Context, settlements []Settlement, outbox []Mes
 	for i := range settlements {
 		bytes += entryOverheadBytes + int64(len(settlements[i].Reason)+len(settlements[i].Receipt))
 	}
-	return l.submit(ctx, &request{bytes: bytes, plan: func(now time.Time) (frame, error) {
+	need := needLittle
+	if len(outbox) > 0 {
+		need = needMuch
+	}
+	return l.submit(ctx, &request{bytes: bytes, need: need, plan: func(now time.Time) (frame, error) {
 		for i := range settlements {
 			item, err := l.planSettlement(&settlements[i], now)
 			if err != nil {
@@ -115,7 +119,7 @@ func (l *Log) Extend(ctx context.Context, lease Lease, d time.Duration) (time.Ti
 		return time.Time{}, fmt.Errorf("extend: %s: want more than 0", d)
 	}
 	var until time.Time
-	err := l.submit(ctx, &request{bytes: entryOverheadBytes, plan: func(now time.Time) (frame, error) {
+	err := l.submit(ctx, &request{bytes: entryOverheadBytes, need: needLittle, plan: func(now time.Time) (frame, error) {
 		if !l.holds(lease) {
 			return nil, ErrLeaseLost
 		}

@@ -30,13 +30,13 @@ func (c *committer) setAlarm() {
 // sweep makes visible what is due and buries what expired, a bounded number of each: the alarm brings the rest.
 func (c *committer) sweep() {
 	var letters []DeadLetter
-	ripen := &request{bytes: sweepMessages * sweptBytes, done: make(chan struct{}), plan: func(now time.Time) (frame, error) {
+	ripen := &request{bytes: sweepMessages * sweptBytes, need: needLittle, done: make(chan struct{}), plan: func(now time.Time) (frame, error) {
 		if f := c.log.state.planRipen(now.UnixNano(), sweepMessages); f != nil {
 			return f, nil
 		}
 		return nil, nil
 	}}
-	expire := &request{bytes: sweepMessages * sweptBytes, done: make(chan struct{}), plan: func(now time.Time) (frame, error) {
+	expire := &request{bytes: sweepMessages * sweptBytes, need: needLittle, done: make(chan struct{}), plan: func(now time.Time) (frame, error) {
 		var f *expireFrame
 		if f, letters = c.log.state.planExpire(now.UnixNano(), sweepMessages); f != nil {
 			return f, nil

@@ -37,7 +37,7 @@ func (l *Log) setTopic(ctx context.Context, tenant, topic string, change func(*t
 		return err
 	}
 	name := TopicName{tenant, topic}
-	return l.submit(ctx, &request{bytes: entryOverheadBytes, plan: func(time.Time) (frame, error) {
+	return l.submit(ctx, &request{bytes: entryOverheadBytes, need: needLittle, plan: func(time.Time) (frame, error) {
 		f := &topicFrame{name: name}
 		if t := l.state.topics[name]; t != nil {
 			f.paused, f.policy = t.paused, t.stored

@@ -24,16 +24,8 @@ func newWriteBehind(l *Log) writeBehind {
 		log: l, batches: make(chan *batch), stored: make(chan error, 1), timer: time.NewTimer(time.Hour),
 	}
 	w.timer.Stop()
-	go w.run()
+	go (&keeper{log: l, batches: w.batches, stored: w.stored}).run()
 	return w
-}
-
-// run stores batches until close.
-func (w *writeBehind) run() {
-	defer close(w.stored)
-	for b := range w.batches {
-		w.stored <- w.log.storeBatch(b)
-	}
 }
 
 func (w *writeBehind) close() {

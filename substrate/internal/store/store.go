@@ -47,6 +47,8 @@ const (
 	entryOverhead     = 64             // bytes of a transaction that an entry costs beside key and value
 	checkpointName    = "checkpoint"
 	numMemtables      = 3
+	levelZeroTables   = 2
+	levelZeroStall    = 4
 	valueLogFileBytes = 64 * limits.MiB
 )
 
@@ -97,6 +99,8 @@ func options(dir string) badger.Options {
 	o.MemTableSize = memTableBytes
 	o.NumMemtables = numMemtables
 	o.NumCompactors = 2
+	o.NumLevelZeroTables = levelZeroTables // few: a compaction needs as much room again as what it compacts
+	o.NumLevelZeroTablesStall = levelZeroStall
 	o.Compression = 0
 	o.BlockCacheSize = 0
 	o.IndexCacheSize = 0
