@@ -3,6 +3,7 @@ package substrate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -15,8 +16,12 @@ import (
 const movesPerFrame = 256
 
 func (d *deadRecord) letter(name TopicName, lane string, position uint64) DeadLetter {
+	id := d.origin.id.String()
+	if d.origin.id == (messageID{}) {
+		id = fmt.Sprintf("position-%d", position)
+	}
 	return DeadLetter{
-		ID: d.origin.id.String(), Tenant: name.Tenant, Topic: name.Topic, Lane: lane, Position: position,
+		ID: id, Tenant: name.Tenant, Topic: name.Topic, Lane: lane, Position: position,
 		Attempts: d.attempts, Reason: d.reason, Published: d.origin.id.time(), Died: time.Unix(0, d.died),
 		Redriven: d.origin.redriven, Receipt: d.receipt, PayloadBytes: d.origin.payloadBytes,
 	}
@@ -79,7 +84,8 @@ func (l *Log) deadLetters(ctx context.Context, tenant, topic string, f DeadLette
 	return t, letters, errors.Join(err, closedOr(scanned))
 }
 
-// DeadLetter returns one dead letter with its message, or ErrNotFound.
+// DeadLetter returns one dead letter with its message, or ErrNotFound. Of a message whose record does not check it returns
+// the names alone.
 func (l *Log) DeadLetter(ctx context.Context, tenant, topic, id string) (DeadLetter, Message, error) {
 	t, letters, err := l.deadLetters(ctx, tenant, topic, DeadLetterFilter{ID: id, Limit: 1})
 	if err != nil {
@@ -89,6 +95,9 @@ func (l *Log) DeadLetter(ctx context.Context, tenant, topic, id string) (DeadLet
 		return DeadLetter{}, Message{}, ErrNotFound
 	}
 	m, err := l.message(t, letters[0].Position)
+	if err != nil && unreadable(err) {
+		return letters[0], Message{ID: letters[0].ID, Tenant: tenant, Topic: topic}, nil
+	}
 	return letters[0], m, err
 }
 

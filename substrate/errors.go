@@ -14,6 +14,13 @@ var (
 	ErrStorageFull = errors.New("storage full")
 )
 
+// Errors of Open.
+var (
+	// ErrJournalMissing says that the log's journal is gone or empty, although the log was in use: what was acknowledged
+	// last may be lost. Nothing was changed.
+	ErrJournalMissing = errors.New("the journal is missing")
+)
+
 // Errors of Settle and Extend.
 var (
 	// ErrLeaseLost says that the lease expired and the message was claimed again, settled or redriven since. Nothing was
@@ -42,6 +49,18 @@ func (e *NameError) Error() string {
 		name = name[:80] + "…"
 	}
 	return fmt.Sprintf("%s %q is not allowed: want %s", e.Kind, name, e.Want)
+}
+
+// PolicyError says which value of a policy is not allowed.
+type PolicyError struct {
+	Name  string // "max_depth", …
+	Value int64
+	Max   int64 // 1 to Max would be right
+}
+
+// Error implements error.
+func (e *PolicyError) Error() string {
+	return fmt.Sprintf("%s: %d is not allowed: want 1 to %d", e.Name, e.Value, e.Max)
 }
 
 // DepthError says that a topic's backlog is at its max_depth. It reopens as the backlog drains.

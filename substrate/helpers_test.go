@@ -4,9 +4,11 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,13 +98,35 @@ func stats(t *testing.T, l *Log, topic string) Stats {
 	return s
 }
 
-// crash returns a copy of the log's folder as a kill of the process would leave it now. Badger's files are sparse.
+// crash returns a copy of the log's folder as a kill of the process would leave it now. Badger's files are sparse, and it
+// may be replacing tables while they are copied: then the copy is made again.
 func crash(t *testing.T, dir string) string {
 	t.Helper()
-	to := filepath.Join(t.TempDir(), "log")
-	out, err := exec.CommandContext(t.Context(), "cp", "-r", "--sparse=always", dir, to).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return to
+	for {
+		to := filepath.Join(t.TempDir(), "log")
+		before := tables(t, dir)
+		out, err := exec.CommandContext(t.Context(), "cp", "-r", "--sparse=always", dir, to).CombinedOutput()
+		if tables(t, dir) != before {
+			continue
+		}
+		require.NoError(t, err, "%s", out)
+		return to
+	}
+}
+
+// tables describes the set of files of the log's store.
+func tables(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(dir, "store"))
+	require.NoError(t, err)
+	var b strings.Builder
+	for _, e := range entries {
+		fmt.Fprintln(&b, e.Name())
+		if info, err := e.Info(); err == nil && e.Name() == "MANIFEST" {
+			fmt.Fprintln(&b, info.Size(), info.ModTime())
+		}
+	}
+	return b.String()
 }
 
 // reopenCrashed opens a copy of the log's folder, made while the log is open.

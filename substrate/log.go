@@ -37,6 +37,7 @@ type Log struct {
 	journal        *journal.Journal // the committer's
 	opened         time.Time
 	space          space
+	recovered      Recovered
 	expired        func([]DeadLetter)
 	mint           *mint
 	maxCommitBytes int64
@@ -112,6 +113,17 @@ func (l *Log) Close() error {
 	<-l.stopped
 	return l.closeErr
 }
+
+// Recovered says what Open found.
+type Recovered struct {
+	Topics      int
+	Backlog     int64 // messages that are not done
+	DeadLetters int64
+	Frames      int // of the journal, that the store did not have yet
+}
+
+// Recovered returns what Open found.
+func (l *Log) Recovered() Recovered { return l.recovered }
 
 // Done is closed when a storage fault has stopped the log for good. Everything acknowledged before is safe: Close it,
 // mend the cause that Err tells, and open it again.

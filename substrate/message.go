@@ -104,7 +104,7 @@ type Settlement struct {
 
 // DeadLetter describes a dead message without its payload.
 type DeadLetter struct {
-	ID           string
+	ID           string // or "position-" and its position, if the message's record does not check
 	Tenant       string
 	Topic        string
 	Lane         string

@@ -1,8 +1,6 @@
 package substrate
 
 import (
-	"fmt"
-
 	"github.com/longshore/longshore/limits"
 )
 
@@ -51,7 +49,7 @@ func (p Policy) validate() error {
 	}
 	for i, v := range p.fields() {
 		if v != nil && (*v < 1 || *v > bounds[i].max) {
-			return fmt.Errorf("%s: %d is not allowed: want 1 to %d", bounds[i].name, *v, bounds[i].max)
+			return &PolicyError{Name: bounds[i].name, Value: *v, Max: bounds[i].max}
 		}
 	}
 	return nil

@@ -30,15 +30,20 @@ func recoverLog(o Options, st *store.Store) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
+	if j.Fresh() && (r.checkpoint.frame > 0 || r.checkpoint.opening > 1) {
+		return nil, errors.Join(fmt.Errorf("%w: the store has the frames up to %d, and there is no journal to tell of later ones",
+			ErrJournalMissing, r.checkpoint.frame), j.Close())
+	}
 	if err := r.finish(j); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
 	r.state.effects = newEffects()
 	return &Log{
-		store:   st,
-		journal: j,
-		opened:  time.Now(),
-		expired: o.Expired,
+		store:     st,
+		journal:   j,
+		opened:    time.Now(),
+		recovered: r.recovered(),
+		expired:   o.Expired,
 		space: space{
 			low: o.StorageLowBytes, reserve: o.StorageReserveBytes,
 			free: func() (uint64, error) { return freeBytes(o.Dir) },
@@ -55,6 +60,17 @@ type recovery struct {
 	store      *store.Store
 	state      *state
 	checkpoint checkpoint
+	frames     int // replayed
+}
+
+// recovered sums up what was found.
+func (r *recovery) recovered() Recovered {
+	sum := Recovered{Topics: len(r.state.topics), Frames: r.frames}
+	for _, t := range r.state.topics {
+		sum.Backlog += t.backlog()
+		sum.DeadLetters += t.dead
+	}
+	return sum
 }
 
 // load reads the state as of the last checkpoint.
@@ -178,6 +194,7 @@ func (r *recovery) replay(f journal.Frame) (err error) {
 	}
 	decoded.apply(r.state, f.Number)
 	r.checkpoint.frame = f.Number
+	r.frames++
 	if r.state.effects.full() {
 		return r.flush()
 	}

@@ -1,6 +1,7 @@
 package substrate
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -65,6 +66,38 @@ func TestOpen(t *testing.T) {
 		time.AfterFunc(50*time.Millisecond, func() { closed <- l.Close() })
 		openLog(t, dir)
 		require.NoError(t, <-closed)
+	})
+
+	t.Run("RefusesAStoreWhoseJournalIsGone", func(t *testing.T) {
+		dir := t.TempDir()
+		l := openLog(t, dir)
+		require.Equal(t, Recovered{}, l.Recovered())
+		publish(t, l, testTopic, "stored")
+		storeUpToDate(t, l)
+		publish(t, l, testTopic, "in the journal alone")
+		whole, broken := crash(t, dir), crash(t, dir)
+		require.NoError(t, os.RemoveAll(filepath.Join(broken, "journal")))
+		_, err := Open(t.Context(), Options{Dir: broken, SegmentBytes: testSegment})
+		require.ErrorIs(t, err, ErrJournalMissing)
+		require.Equal(t, Recovered{Topics: 1, Backlog: 2, Frames: 1}, openLog(t, whole).Recovered())
+	})
+
+	t.Run("RefusesAStoreWithADamagedTable", func(t *testing.T) {
+		dir := t.TempDir()
+		l := openLog(t, dir)
+		publishN(t, l, testTopic, 2_000)
+		storeUpToDate(t, l)
+		require.NoError(t, l.store.Reclaim()) // makes tables
+		broken := crash(t, dir)
+		tables, err := filepath.Glob(filepath.Join(broken, "store", "*.sst"))
+		require.NoError(t, err)
+		require.NotEmpty(t, tables)
+		f, err := os.OpenFile(tables[0], os.O_RDWR, 0)
+		require.NoError(t, err)
+		_, err = f.WriteAt(make([]byte, 512), 4096)
+		require.NoError(t, errors.Join(err, f.Close()))
+		_, err = Open(t.Context(), Options{Dir: broken, SegmentBytes: testSegment})
+		require.ErrorContains(t, err, "is damaged")
 	})
 
 	t.Run("RefusesAStateOfANewerVersion", func(t *testing.T) {

@@ -134,6 +134,9 @@ func openOn(d disk, o Options, applied uint64, replay func(Frame) error) (*Journ
 	return j, nil
 }
 
+// Fresh reports, until Restart, whether there was no journal: no file with a header that checks.
+func (j *Journal) Fresh() bool { return j.epoch == 0 }
+
 // load opens the files that are there and reads their headers.
 func (j *Journal) load() error {
 	for slot := range j.options.Segments {

@@ -87,6 +87,10 @@ func Open(ctx context.Context, dir string, wait time.Duration) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("store: open %s: %w", dir, err), lock.Close())
 	}
+	// Badger itself notices a damaged table late, by a panic, or not at all.
+	if err := db.VerifyChecksum(); err != nil {
+		return nil, errors.Join(fmt.Errorf("store: %s is damaged: %w", dir, err), db.Close(), lock.Close())
+	}
 	s := &Store{db: db, dir: dir, lock: lock}
 	s.flush = s.syncFiles
 	return s, nil
