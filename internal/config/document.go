@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"regexp"
+	"sort"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -108,18 +109,54 @@ func (d *document) checkText(data []byte) bool {
 	return true
 }
 
-// addSyntax reports what the YAML parser couldn't read. The parser names a line at most.
+// addSyntax reports what the YAML parser couldn't read.
 func (d *document) addSyntax(data []byte, err error) {
-	text, at := strings.TrimPrefix(err.Error(), "yaml: "), place{line: 1, col: 1}
-	if m := regexp.MustCompile(`^line (\d+): `).FindStringSubmatch(text); m != nil {
-		at.line, _ = strconv.Atoi(m[1]) // digits by the pattern; too many of them give the largest int
-		text = text[len(m[0]):]
-	}
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	text = regexp.MustCompile(`^line \d+: `).ReplaceAllString(text, "")
+	at := firstUnreadable(data)
 	if tab := findIndentingTab(data, at.line); tab.line > 0 {
 		d.addAt(tab, "", "a tab indents this line", "indent with spaces")
 		return
 	}
-	d.addAt(at, "", "not YAML: "+escaped(text, 120), "")
+	fix := "YAML"
+	for _, hint := range syntaxHints {
+		if strings.Contains(text, hint.says) {
+			fix = hint.fix
+		}
+	}
+	d.addAt(at, "", "not YAML: "+escaped(text, 120), "want "+fix)
+}
+
+// syntaxHints say what is mostly meant where the parser says so.
+var syntaxHints = [...]struct{ says, fix string }{
+	{"mapping values are not allowed", "a space after the colon of the key before, or quotes around a value with a colon in it"},
+	{"did not find expected '-' indicator", "the keys of one entry below each other"},
+	{"did not find expected key", "the keys of one entry below each other"},
+	{"alphabetic or numeric character", "quotes around a value that begins with * or &"},
+}
+
+// firstUnreadable returns the first line that makes the text above it no YAML. The parser's own line numbers are those of
+// where it gave up, or of where the block began.
+func firstUnreadable(data []byte) place {
+	var ends []int // of lines
+	for i, c := range data {
+		if c == '\n' || i == len(data)-1 {
+			ends = append(ends, i+1)
+		}
+	}
+	line := sort.Search(len(ends), func(i int) bool {
+		var n yaml.Node
+		return yaml.Unmarshal(data[:ends[i]], &n) != nil
+	})
+	if line == len(ends) {
+		return place{line: 1, col: 1}
+	}
+	start := 0
+	if line > 0 {
+		start = ends[line-1]
+	}
+	text := data[start:ends[line]]
+	return place{line: line + 1, col: len(text) - len(bytes.TrimLeft(text, " \t")) + 1}
 }
 
 // findIndentingTab returns the first tab in the indentation of a line up to one after the given one: the parser's line
