@@ -27,6 +27,7 @@ func Binding(m substrate.Message) signedctx.Binding {
 		ContentType: m.ContentType,
 		Metadata:    metadata,
 		Payload:     m.Payload,
+		Options:     m.Options.Encode(),
 		Parent:      m.Parent,
 		Hops:        m.Hops,
 	}

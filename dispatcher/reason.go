@@ -40,6 +40,9 @@ const (
 	ReasonStorageError  = "storage-error"
 	ReasonMaxAttempts   = "max-attempts"   // by a claim: as substrate.ReasonMaxAttempts
 	ReasonCorrupt       = "corrupt-record" // by a claim: as substrate.ReasonCorrupt
+
+	ReasonTTLExpired = "ttl-expired"       // by the log: as substrate.ReasonTTLExpired
+	ReasonDeadline   = "deadline-exceeded" // by the log: as substrate.ReasonDeadline
 )
 
 // Reasons returns the class of every reason that a message, a receipt or a paused consumer can have.
@@ -51,7 +54,7 @@ func Reasons() []string {
 		ReasonContextMissing, ReasonContextMalformed, ReasonContextForged, ReasonContextExpired, ReasonContextUnknownKey,
 		ReasonContextMismatch,
 		ReasonOutboxRefused, ReasonSealFailed, ReasonLeaseLost, ReasonStorageError, ReasonMaxAttempts,
-		ReasonCorrupt,
+		ReasonCorrupt, ReasonTTLExpired, ReasonDeadline,
 	}
 }
 

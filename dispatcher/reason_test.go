@@ -79,4 +79,6 @@ func TestSanitize(t *testing.T) {
 func TestReasonsOfTheLogAreItsOwnWords(t *testing.T) {
 	require.Equal(t, substrate.ReasonMaxAttempts, ReasonMaxAttempts)
 	require.Equal(t, substrate.ReasonCorrupt, ReasonCorrupt)
+	require.Equal(t, substrate.ReasonTTLExpired, ReasonTTLExpired)
+	require.Equal(t, substrate.ReasonDeadline, ReasonDeadline)
 }

@@ -130,6 +130,11 @@ func limitRows() [][2]string {
 		{"metadata of a message", list(count(limits.MetadataPairs)+" pairs", size(limits.MetadataBytes))},
 		{"content type; a metadata key that a guest sets", size(limits.KeyBytes)},
 		{"name of a tenant; of a topic", list(size(limits.TenantBytes), size(limits.TopicBytes))},
+		{"delay or time to live of a message", fmt.Sprintf("%d days", limits.OptionDuration/(24*time.Hour))},
+		{
+			"idempotency key; how long, and how many of a topic, are remembered",
+			list(size(limits.KeyBytes), span(limits.IdempotencyWindow), count(limits.IdempotencyKeys)),
+		},
 		{"topics of a tenant", count(limits.TopicsPerTenant)},
 		{"messages of one publish", count(limits.BatchMessages)},
 		{"hops of a message from consumer to consumer", count(limits.Hops)},

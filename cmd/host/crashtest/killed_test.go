@@ -195,7 +195,7 @@ func (c *campaign) backlog(t *testing.T) int64 {
 
 func (c *campaign) stats(t *testing.T) []wire.TopicStats {
 	t.Helper()
-	stats, err := c.host.admin.Topics(t.Context())
+	stats, err := c.host.admin.Topics(t.Context(), "")
 	require.NoError(t, err)
 	return stats
 }

@@ -73,16 +73,24 @@ func (t TopicPath) valid() error {
 }
 
 // body is an answer with a JSON body.
-type body[T any] struct{ Body T }
+type body[T any] struct {
+	Status int
+	Body   T
+}
 
 // none is a request or an answer without content.
 type none struct{}
 
 // add registers one operation: id is its name in the OpenAPI document.
 func add[I, O any](a *admin, method, path, id, summary string, status int, h func(context.Context, *I) (O, error)) {
-	huma.Register(a.api, huma.Operation{
-		OperationID: id, Method: method, Path: path, Summary: summary, DefaultStatus: status, MaxBodyBytes: batchBodyBytes,
-	}, func(ctx context.Context, in *I) (*body[O], error) {
+	op := huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, DefaultStatus: status}
+	register(a, op, func(O) int { return status }, h)
+}
+
+// register registers an operation whose answer says with which status it is given.
+func register[I, O any](a *admin, op huma.Operation, status func(O) int, h func(context.Context, *I) (O, error)) {
+	op.MaxBodyBytes = batchBodyBytes
+	huma.Register(a.api, op, func(ctx context.Context, in *I) (*body[O], error) {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
 		out, err := h(ctx, in)
@@ -93,7 +101,7 @@ func add[I, O any](a *admin, method, path, id, summary string, status int, h fun
 			}
 			return nil, p
 		}
-		return &body[O]{out}, nil
+		return &body[O]{status(out), out}, nil
 	})
 }
 

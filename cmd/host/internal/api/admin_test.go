@@ -65,7 +65,7 @@ func TestAdminPublish(t *testing.T) {
 		require.EqualValues(t, 3, s.Ready)
 		require.EqualValues(t, 3, s.Published)
 		require.NotNil(t, s.OldestUnacked)
-		all, err := a.Topics(t.Context())
+		all, err := a.Topics(t.Context(), "")
 		require.NoError(t, err)
 		require.Len(t, all, 2)
 		_, err = a.Topic(t.Context(), testTenant, "unknown")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/longshore/longshore/cmd/host/internal/wire"
 	"github.com/longshore/longshore/signedctx"
 	"github.com/longshore/longshore/substrate"
@@ -35,13 +37,22 @@ type pauseRequest struct {
 func (a *admin) addTopics() {
 	add(a, http.MethodGet, "/admin/v1/topics", "list-topics", "The topics with their counts", http.StatusOK, a.listTopics)
 	add(a, http.MethodGet, topicRoute, "get-topic", "One topic with its counts", http.StatusOK, a.getTopic)
-	add(a, http.MethodPost, topicRoute+"/messages", "publish", "Publish messages, all or none", http.StatusCreated, a.publishBatch)
+	register(a, huma.Operation{
+		OperationID: "publish", Method: http.MethodPost, Path: topicRoute + "/messages", Summary: "Publish messages, all or none",
+		DefaultStatus: http.StatusCreated,
+		Responses:     map[string]*huma.Response{"200": {Description: "OK: all were duplicates, and nothing was stored. The body is that of 201."}},
+	}, publishStatus, a.publishBatch)
 	add(a, http.MethodGet, topicRoute+"/messages", "peek", "Stored messages, by position", http.StatusOK, a.peek)
 	add(a, http.MethodPut, topicRoute+"/paused", "pause", "Pause or resume a topic", http.StatusOK, a.pause)
 }
 
 func (a *admin) listTopics(_ context.Context, q *topicsQuery) (wire.TopicList, error) {
 	list := wire.TopicList{Topics: []wire.TopicStats{}}
+	if q.Tenant != "" {
+		if err := substrate.ValidTenant(q.Tenant); err != nil {
+			return list, err
+		}
+	}
 	for _, s := range a.Log.Topics() {
 		if q.Tenant == "" || q.Tenant == s.Tenant {
 			list.Topics = append(list.Topics, statsOf(s))

@@ -20,6 +20,11 @@ func readBatch(body io.Reader, h http.Header) ([]wire.NewMessage, error) {
 	if len(h.Values(wire.MetadataHeader)) > 0 {
 		return nil, badBatch("takes its metadata from each message, not from " + wire.MetadataHeader)
 	}
+	for _, o := range optionHeaders() {
+		if len(h.Values(o.header)) > 0 {
+			return nil, badBatch("takes its options from each message (" + o.field + "), not from " + o.header)
+		}
+	}
 	raw, err := readAll(body)
 	if err != nil {
 		return nil, err

@@ -76,7 +76,16 @@ func (d *data) serve(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, p)
 		return
 	}
-	writeJSON(w, http.StatusCreated, "application/json", wire.Published{Receipts: receipts})
+	published := wire.Published{Receipts: receipts}
+	writeJSON(w, publishStatus(published), "application/json", published)
+}
+
+// publishStatus tells a publish that stored something from one that only repeated others.
+func publishStatus(p wire.Published) int {
+	if p.AllDuplicates() {
+		return http.StatusOK
+	}
+	return http.StatusCreated
 }
 
 // publish is the way of a request: who, what, store.
@@ -182,15 +191,18 @@ func readMessages(body io.Reader, h http.Header, batch bool) ([]wire.NewMessage,
 	if batch {
 		return readBatch(body, h)
 	}
-	metadata, err := metadataOf(h)
-	if err != nil {
+	m := wire.NewMessage{ContentType: h.Get("Content-Type")}
+	var err error
+	if m.Metadata, err = metadataOf(h); err != nil {
 		return nil, err
 	}
-	payload, err := readAll(body)
-	if err != nil {
+	if err := setOptions(&m, h); err != nil {
 		return nil, err
 	}
-	return []wire.NewMessage{{ContentType: h.Get("Content-Type"), Metadata: metadata, DataBase64: payload}}, nil
+	if m.DataBase64, err = readAll(body); err != nil {
+		return nil, err
+	}
+	return []wire.NewMessage{m}, nil
 }
 
 // readAll tells a body that is too large from one that broke off.

@@ -82,7 +82,7 @@ func TestDataBatch(t *testing.T) {
 		require.False(t, ok)
 	})
 	for name, body := range map[string]string{
-		"NoMessages": `{"messages":[]}`, "NoJSON": `hello`, "UnknownField": `{"messages":[{"data":"a","ttl":5}]}`,
+		"NoMessages": `{"messages":[]}`, "NoJSON": `hello`, "UnknownField": `{"messages":[{"data":"a","priority":5}]}`,
 		"Rest": `{"messages":[{"data":"a"}]} x`, "BothPayloads": `{"messages":[{"data":"a","data_base64":"AA=="}]}`,
 		"NotUTF8": "{\"messages\":[{\"data\":\"\xff\"}]}", "BadBase64": `{"messages":[{"data_base64":"!"}]}`,
 	} {

@@ -2,7 +2,8 @@
 //
 // The data interface (Data, on TCP) takes messages from producers:
 //
-//	POST /v1/topics/{topic}/messages   one message as the raw body, or a wire.Batch under its own content type
+//	POST /v1/topics/{topic}/messages   one message as the raw body, or a wire.Batch under its own content type;
+//	                                   201, or 200 if all of it was published before under the same idempotency keys
 //	GET  /livez, /readyz
 //
 // The admin interface (NewAdmin, on a Unix socket that only the host's own user opens) does what the commands do:

@@ -28,6 +28,7 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 		known   *wire.Problem
 		invalid *ingest.InvalidError
 		name    *substrate.NameError
+		option  *substrate.OptionError
 		limit   *limits.Error
 		depth   *substrate.DepthError
 		rate    *substrate.RateError
@@ -36,7 +37,7 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 	switch {
 	case errors.As(err, &known):
 		return known
-	case errors.As(err, &invalid), errors.As(err, &name):
+	case errors.As(err, &invalid), errors.As(err, &name), errors.As(err, &option):
 		return problem(http.StatusBadRequest, wire.CodeInvalid, err.Error())
 	case errors.As(err, &limit):
 		return limitProblem(limit)

@@ -97,7 +97,9 @@ func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err 
 	if err := os.MkdirAll(o.Host.Data, 0o700); err != nil {
 		return p, closeAll, fmt.Errorf("data folder: %w", err)
 	}
-	if p.log, err = OpenLog(ctx, o.Host); err != nil {
+	expiries := telemetry.NewExpiries(p.metrics, o.Logger)
+	closers = append(closers, func() error { expiries.Close(); return nil })
+	if p.log, err = OpenLog(ctx, o.Host, expiries.Report); err != nil {
 		return p, closeAll, err
 	}
 	closers = append(closers, p.log.Close)
@@ -113,9 +115,10 @@ func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err 
 	return p, closeAll, err
 }
 
-// OpenLog opens the log of a host with its topics' policies. No other process may have it open.
-func OpenLog(ctx context.Context, h *config.Host) (*substrate.Log, error) {
-	log, err := substrate.Open(ctx, substrate.Options{Dir: LogDir(h.Data)})
+// OpenLog opens the log of a host with its topics' policies, to tell expired, which may be nil, of messages that expire: see
+// substrate.Options. No other process may have it open.
+func OpenLog(ctx context.Context, h *config.Host, expired func([]substrate.DeadLetter)) (*substrate.Log, error) {
+	log, err := substrate.Open(ctx, substrate.Options{Dir: LogDir(h.Data), Expired: expired})
 	if err != nil {
 		return nil, fmt.Errorf("open the log in %s: %w", LogDir(h.Data), err)
 	}

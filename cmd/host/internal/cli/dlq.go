@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -150,7 +151,7 @@ func detailResult(d wire.DeadLetterDetail) result {
 	for _, kv := range m.Metadata {
 		rows = append(rows, []string{"metadata", kv.Key + "=" + kv.Value})
 	}
-	rows = append(rows, []string{"receipt", string(l.Receipt)}, []string{"payload", preview(m.DataBase64)})
+	rows = append(rows, []string{"receipt", string(l.Receipt)}, []string{"payload", preview(m.DataBase64, showPreviewBytes)})
 	return result{value: d, rows: rows, names: []string{l.ID}}
 }
 
@@ -161,11 +162,22 @@ func laneName(lane string) string {
 	return lane
 }
 
-// preview shows the beginning of a payload.
-func preview(p []byte) string {
-	const most = 1024
+// Bytes of a payload that a table shows.
+const (
+	showPreviewBytes = 1024
+	peekPreviewBytes = 80
+)
+
+// preview shows the beginning of a payload, cut between runes if it is text.
+func preview(p []byte, most int) string {
 	if len(p) <= most {
 		return string(p)
+	}
+	for cut := most; cut > most-utf8.UTFMax; cut-- {
+		if utf8.RuneStart(p[cut]) {
+			most = cut
+			break
+		}
 	}
 	return fmt.Sprintf("%s… (%d bytes; -o json shows all)", p[:most], len(p))
 }

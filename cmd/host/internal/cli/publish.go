@@ -29,6 +29,7 @@ type publishFlags struct {
 	dataSet             bool
 	files, metadata     []string
 	count               int
+	options             publishOptions
 }
 
 func (c *command) publishCommand() *cobra.Command {
@@ -38,10 +39,12 @@ func (c *command) publishCommand() *cobra.Command {
 		Short: "Publish messages to a topic, from stdin, --data or --file",
 		Example: `  echo '{"order":"A-1"}' | longshore publish orders --content-type application/json
   longshore publish orders --file a.json --file b.json
-  longshore publish orders --data hello -n 100 --metadata source=test`,
+  longshore publish orders --data hello -n 100 --metadata source=test
+  longshore publish orders --file a.json --delay 5m --ttl 24h --idempotency-key order-A-1`,
 		Args: exactArgs("TOPIC"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.dataSet = cmd.Flags().Changed("data")
+			f.options.given(cmd)
 			return c.publish(cmd.Context(), args[0], f)
 		},
 	}
@@ -51,6 +54,7 @@ func (c *command) publishCommand() *cobra.Command {
 	cmd.Flags().StringArrayVar(&f.files, "file", nil, "file that holds a payload, - for stdin; may be repeated, one message each")
 	cmd.Flags().StringArrayVar(&f.metadata, "metadata", nil, "key=value; may be repeated")
 	cmd.Flags().IntVarP(&f.count, "count", "n", 1, "publish each so many times")
+	f.options.addFlags(cmd)
 	return cmd
 }
 
@@ -59,6 +63,10 @@ func (c *command) publishCommand() *cobra.Command {
 func (c *command) publish(ctx context.Context, topic string, f publishFlags) error {
 	if f.count < 1 {
 		return usage(fmt.Errorf("-n %d: want at least 1", f.count))
+	}
+	if f.options.key != nil && (f.count > 1 || len(f.files) > 1) {
+		return usage(errors.New("--idempotency-key is of one message, and this publishes more: " +
+			"all but the first would be duplicates; publish each with a key of its own"))
 	}
 	metadata, err := parsePairs(f.metadata)
 	if err != nil {
@@ -75,13 +83,18 @@ func (c *command) publish(ctx context.Context, topic string, f publishFlags) err
 	b := batcher{ctx: ctx, admin: admin, tenant: f.tenant, topic: topic}
 	for i := 0; err == nil && i < f.count; i++ {
 		for _, p := range payloads {
-			if err = b.add(wire.NewMessage{ContentType: f.contentType, Metadata: metadata, DataBase64: p}); err != nil {
+			m := wire.NewMessage{ContentType: f.contentType, Metadata: metadata, DataBase64: p}
+			f.options.set(&m)
+			if err = b.add(m); err != nil {
 				break
 			}
 		}
 	}
 	if err == nil {
 		err = b.flush()
+	}
+	if (wire.Published{Receipts: b.receipts}).AllDuplicates() && err == nil {
+		c.say("a duplicate: a message was published under this idempotency key before; this is its receipt")
 	}
 	if len(b.receipts) > 0 || err == nil {
 		return errors.Join(err, c.print(receiptsResult(b.receipts)))
@@ -182,7 +195,11 @@ func (b *batcher) flush() error {
 func receiptsResult(receipts []wire.Receipt) result {
 	r := result{value: wire.Published{Receipts: receipts}, head: []string{"ID", "POSITION"}}
 	for _, x := range receipts {
-		r.rows = append(r.rows, []string{x.ID, strconv.FormatUint(x.Position, 10)})
+		position := "-" // of a delayed message
+		if x.Position > 0 {
+			position = strconv.FormatUint(x.Position, 10)
+		}
+		r.rows = append(r.rows, []string{x.ID, position})
 		r.names = append(r.names, x.ID)
 	}
 	return r

@@ -93,8 +93,8 @@ func (c *command) root(began *bool) *cobra.Command {
 	flags.StringVar(&c.settings.Data, "data-dir", "", "data folder")
 	flags.StringVar(&c.settings.ListenAdmin, "socket", "", "admin socket (default: admin.sock in the data folder)")
 	flags.StringVarP(&c.format, "output", "o", formatTable, "table, json, yaml or name")
-	root.AddCommand(c.runCommand(), c.demoCommand(), c.validateCommand(), c.publishCommand(), c.dlqCommand(),
-		c.policyCommand(), c.versionCommand())
+	root.AddCommand(c.runCommand(), c.demoCommand(), c.validateCommand(), c.publishCommand(), c.topicsCommand(),
+		c.peekCommand(), c.pauseCommand(), c.resumeCommand(), c.dlqCommand(), c.policyCommand(), c.versionCommand())
 	return root
 }
 

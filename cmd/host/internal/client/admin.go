@@ -35,10 +35,14 @@ func (a *Admin) Consumers(ctx context.Context) ([]wire.Consumer, error) {
 	return out.Consumers, err
 }
 
-// Topics lists the topics of all tenants.
-func (a *Admin) Topics(ctx context.Context) ([]wire.TopicStats, error) {
+// Topics lists the topics of a tenant, or of all if tenant is "".
+func (a *Admin) Topics(ctx context.Context, tenant string) ([]wire.TopicStats, error) {
+	path := "/admin/v1/topics"
+	if tenant != "" {
+		path += "?" + url.Values{"tenant": {tenant}}.Encode()
+	}
 	var out wire.TopicList
-	err := a.call(ctx, http.MethodGet, "/admin/v1/topics", nil, &out)
+	err := a.call(ctx, http.MethodGet, path, nil, &out)
 	return out.Topics, err
 }
 

@@ -41,7 +41,7 @@ type found struct {
 // read reads everything back.
 func (t *tale) read(ctx context.Context) (found, error) {
 	f := found{dead: map[string]int{}, redriven: t.redriven}
-	topics, err := t.host.admin.Topics(ctx)
+	topics, err := t.host.admin.Topics(ctx, "")
 	if err != nil {
 		return f, fmt.Errorf("read the counts: %w", err)
 	}

@@ -21,7 +21,7 @@ func forge(ctx context.Context, h *config.Host) (err error) {
 	if err != nil {
 		return err
 	}
-	log, err := app.OpenLog(ctx, h)
+	log, err := app.OpenLog(ctx, h, nil)
 	if err != nil {
 		return err
 	}

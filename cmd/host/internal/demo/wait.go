@@ -19,7 +19,7 @@ type work struct {
 
 // work asks the host.
 func (t *tale) work(ctx context.Context) (work, error) {
-	topics, err := t.host.admin.Topics(ctx)
+	topics, err := t.host.admin.Topics(ctx, "")
 	if err != nil {
 		return work{}, fmt.Errorf("read the counts: %w", err)
 	}

@@ -55,7 +55,7 @@ func (p *Publisher) Publish(ctx context.Context, who signedctx.Principal, topic 
 	}
 	receipts := make([]wire.Receipt, len(got))
 	for i, r := range got {
-		receipts[i] = wire.Receipt{ID: r.ID, Position: r.Position}
+		receipts[i] = wire.Receipt{ID: r.ID, Position: r.Position, Duplicate: r.Duplicate}
 	}
 	return receipts, nil
 }
@@ -69,8 +69,12 @@ func (p *Publisher) message(who signedctx.Principal, topic string, i int, m wire
 	if !utf8.ValidString(m.ContentType) {
 		return substrate.Message{}, &InvalidError{Index: i, Problem: "has a content type that is not UTF-8"}
 	}
+	options, err := optionsOf(who, m)
+	if err != nil {
+		return substrate.Message{}, &InvalidError{Index: i, Problem: err.Error()}
+	}
 	out := substrate.Message{
-		ID: p.log.MintID(), Tenant: who.Tenant, Topic: topic, ContentType: m.ContentType, Payload: payload,
+		ID: p.log.MintID(), Tenant: who.Tenant, Topic: topic, ContentType: m.ContentType, Payload: payload, Options: options,
 	}
 	for _, kv := range m.Metadata {
 		if !utf8.ValidString(kv.Key) || !utf8.ValidString(kv.Value) {

@@ -47,7 +47,7 @@ func topicMetrics() []topicMetric {
 		counter("messages_redriven_total", "Dead letters made ready again.", func(s substrate.Stats) uint64 { return s.Redriven }),
 		counter("messages_discarded_total", "Dead letters deleted.", func(s substrate.Stats) uint64 { return s.Discarded }),
 		gauge("backlog_messages", "Messages not yet done.", substrate.Stats.Backlog),
-		gauge("delayed_messages", "Messages that wait for a retry.", func(s substrate.Stats) int64 { return s.Delayed }),
+		gauge("delayed_messages", "Messages that wait for a retry, or to become visible.", func(s substrate.Stats) int64 { return s.Delayed }),
 		gauge("leased_messages", "Messages that a consumer holds.", func(s substrate.Stats) int64 { return s.Leased }),
 		gauge("dead_letters", "Dead letters.", func(s substrate.Stats) int64 { return s.DeadLetters }),
 		{

@@ -37,7 +37,7 @@ func NewMetrics(b Build) *Metrics {
 			Namespace: namespace, Name: "deliveries_total", Help: "Deliveries that ended, by verdict.",
 		}, append(consumer, "verdict")),
 		buried: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: namespace, Name: "messages_buried_total", Help: "Messages that became dead letters, by reason.",
+			Namespace: namespace, Name: "messages_buried_total", Help: "Messages that became dead letters, by reason; those that expired have no consumer.",
 		}, append(consumer, "reason")),
 		fuel: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Name: "fuel_total", Help: "Guest instructions run.",
@@ -78,6 +78,11 @@ func (m *Metrics) OnDelivery(r dispatcher.Receipt) {
 	if r.Verdict == substrate.Bury.String() {
 		m.buried.WithLabelValues(r.Tenant, r.Consumer, reasonLabel(r.Reason)).Inc()
 	}
+}
+
+// onExpired counts one message that expired.
+func (m *Metrics) onExpired(d *substrate.DeadLetter) {
+	m.buried.WithLabelValues(d.Tenant, "", reasonLabel(d.Reason)).Inc()
 }
 
 // reasonLabel is the class of a reason without its number: "exit 3" is "exit", and there are 2³² of those.

@@ -1,5 +1,5 @@
 // Package wire holds the JSON types of the host's HTTP interfaces, as both the server (package api) and the client
-// (package client) use them. It has no behaviour beyond decoding a message's payload.
+// (package client) use them. It has next to no behaviour of its own.
 //
 // Field names are snake_case; times are RFC 3339 in UTC; durations are Go's ("5s"); sizes are bytes.
 package wire
@@ -7,6 +7,7 @@ package wire
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -22,6 +23,11 @@ const (
 	TenantHeader = "X-Longshore-Tenant"
 	// MetadataHeader may be repeated: each value is "key=value", the value percent-encoded. Order is kept.
 	MetadataHeader = "X-Longshore-Metadata"
+	// Options of a single message, each given once at most: see NewMessage. The key is taken as it is, quotes included.
+	DelayHeader          = "X-Longshore-Delay"
+	TTLHeader            = "X-Longshore-TTL"
+	DeadlineHeader       = "X-Longshore-Deadline"
+	IdempotencyKeyHeader = "Idempotency-Key"
 )
 
 // Pair is one metadata entry. Order and duplicates are kept.
@@ -36,6 +42,12 @@ type NewMessage struct {
 	Metadata    []Pair  `json:"metadata,omitempty" nullable:"false"`
 	Data        *string `json:"data,omitempty" doc:"payload as text"`
 	DataBase64  []byte  `json:"data_base64,omitzero" doc:"payload as base64"`
+
+	// Options. One that is not given asks for nothing; one that is given empty is refused.
+	Delay          *string `json:"delay,omitempty" doc:"hide the message for so long, as 5s"`
+	TTL            *string `json:"ttl,omitempty" doc:"bury the message when it was visible for so long and is not done, as 15m"`
+	Deadline       *string `json:"deadline,omitempty" doc:"bury the message at this time (RFC 3339) if it is not done"`
+	IdempotencyKey *string `json:"idempotency_key,omitempty" doc:"what the same producer publishes again under the same key soon is not stored again"`
 }
 
 // Payload returns the bytes to publish, or an error that says which field is wrong.
@@ -58,13 +70,20 @@ type Batch struct {
 
 // Receipt says where a message was stored.
 type Receipt struct {
-	ID       string `json:"id"`
-	Position uint64 `json:"position"`
+	ID       string `json:"id" doc:"of the first message under the same idempotency key, if this one is a duplicate"`
+	Position uint64 `json:"position" doc:"0 for a delayed message, which gets one when it becomes visible"`
+	// Duplicate says that nothing was stored.
+	Duplicate bool `json:"duplicate,omitempty" doc:"not stored, because the first message under its idempotency key was"`
 }
 
 // Published answers a publish, in the order of the request.
 type Published struct {
 	Receipts []Receipt `json:"receipts" nullable:"false"`
+}
+
+// AllDuplicates reports whether nothing was stored, because all of it was before.
+func (p Published) AllDuplicates() bool {
+	return len(p.Receipts) > 0 && !slices.ContainsFunc(p.Receipts, func(r Receipt) bool { return !r.Duplicate })
 }
 
 // Message is a stored message.

@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore/longshore/cmd/host/internal/wire"
+)
+
+// Bounds of peek.
+const (
+	peekMessages     = 20   // by default
+	peekMostMessages = 1000 // of one answer of the host
+)
+
+func (c *command) topicsCommand() *cobra.Command {
+	var tenant string
+	cmd := &cobra.Command{
+		Use: "topics", Short: "List the topics with what waits in them", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			admin, err := c.admin()
+			if err != nil {
+				return err
+			}
+			list, err := admin.Topics(cmd.Context(), tenant)
+			if err != nil {
+				return fmt.Errorf("list the topics: %w", err)
+			}
+			return c.print(topicsResult(list, time.Now()))
+		},
+	}
+	cmd.Flags().StringVar(&tenant, "tenant", "", "only this tenant's (default: all)")
+	return cmd
+}
+
+func topicsResult(list []wire.TopicStats, now time.Time) result {
+	r := result{
+		value: wire.TopicList{Topics: list},
+		head:  []string{"TENANT", "TOPIC", "READY", "DELAYED", "LEASED", "DEAD", "OLDEST", "PAUSED"},
+	}
+	for _, s := range list {
+		row := []string{s.Tenant, s.Topic}
+		for _, n := range []int64{s.Ready, s.Delayed, s.Leased, s.DeadLetters} {
+			row = append(row, strconv.FormatInt(n, 10))
+		}
+		r.rows = append(r.rows, append(row, age(s.OldestUnacked, now), yesNo(s.Paused)))
+		r.names = append(r.names, s.Topic)
+	}
+	return r
+}
+
+// age says how long ago a time was, in seconds, or "-" for none.
+func age(at *time.Time, now time.Time) string {
+	if at == nil {
+		return "-"
+	}
+	return max(0, now.Sub(*at)).Truncate(time.Second).String()
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func (c *command) peekCommand() *cobra.Command {
+	var tenant string
+	var limit int
+	var after uint64
+	cmd := &cobra.Command{
+		Use: "peek TOPIC", Short: "Show messages that are not done, without taking them", Args: exactArgs("TOPIC"),
+		Long: `Show messages of a topic that are not done, by position, without taking them from their consumer.
+Those that were published with a delay have no position until they become visible, and aren't shown before.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if limit < 1 || limit > peekMostMessages {
+				return usage(fmt.Errorf("--limit %d: want 1 to %d; --after shows what follows", limit, peekMostMessages))
+			}
+			admin, err := c.admin()
+			if err != nil {
+				return err
+			}
+			list, err := admin.Peek(cmd.Context(), tenant, args[0], after, limit)
+			if err != nil {
+				return fmt.Errorf("peek at %s: %w", args[0], err)
+			}
+			return c.print(peekedResult(list))
+		},
+	}
+	cmd.Flags().StringVar(&tenant, "tenant", defaultTenant, "tenant of the topic")
+	cmd.Flags().IntVar(&limit, "limit", peekMessages, fmt.Sprintf("at most so many, up to %d", peekMostMessages))
+	cmd.Flags().Uint64Var(&after, "after", 0, "only positions above it")
+	return cmd
+}
+
+func peekedResult(list []wire.Peeked) result {
+	r := result{
+		value: wire.PeekedList{Messages: list},
+		head:  []string{"POSITION", "STATE", "ID", "CONTENT TYPE", "PAYLOAD"},
+	}
+	for _, p := range list {
+		r.rows = append(r.rows, []string{
+			strconv.FormatUint(p.Position, 10), p.State, p.Message.ID, p.Message.ContentType, preview(p.Message.DataBase64, peekPreviewBytes),
+		})
+		r.names = append(r.names, p.Message.ID)
+	}
+	return r
+}
+
+func (c *command) pauseCommand() *cobra.Command {
+	return c.setPausedCommand("pause", "Stop the deliveries of a topic; publishes go on, and what runs is finished", true)
+}
+
+func (c *command) resumeCommand() *cobra.Command {
+	return c.setPausedCommand("resume", "Go on with the deliveries of a topic that was paused", false)
+}
+
+// pauseReport is what pause and resume answer.
+type pauseReport struct {
+	Tenant string `json:"tenant"`
+	Topic  string `json:"topic"`
+	Paused bool   `json:"paused"`
+}
+
+func (c *command) setPausedCommand(name, short string, paused bool) *cobra.Command {
+	var tenant string
+	cmd := &cobra.Command{
+		Use: name + " TOPIC", Short: short, Args: exactArgs("TOPIC"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			admin, err := c.admin()
+			if err != nil {
+				return err
+			}
+			if err := admin.Pause(cmd.Context(), tenant, args[0], paused); err != nil {
+				return fmt.Errorf("%s %s: %w", name, args[0], err)
+			}
+			return c.print(result{
+				value: pauseReport{tenant, args[0], paused},
+				head:  []string{"TENANT", "TOPIC", "PAUSED"},
+				rows:  [][]string{{tenant, args[0], yesNo(paused)}},
+				names: []string{args[0]},
+			})
+		},
+	}
+	cmd.Flags().StringVar(&tenant, "tenant", defaultTenant, "tenant of the topic")
+	return cmd
+}
