@@ -119,6 +119,8 @@ const (
 	CommitGroupRequests    = 1_024
 	CommitGroupBytes       = 8 * MiB
 	RateBurstDuration      = time.Second
+	PolicyMaxUnflushed     = 1_000_000
+	FlushDelay             = 5 * time.Millisecond // of what a relaxed topic acknowledged before it is on disk
 	PolicyMaxRatePerSec    = 1_000_000_000
 	PolicyMaxDepthCount    = 1_000_000_000_000
 )

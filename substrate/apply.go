@@ -102,6 +102,7 @@ func (f *extendFrame) apply(s *state, _ uint64) {
 func (f *topicFrame) apply(s *state, _ uint64) {
 	t := s.topic(f.name)
 	t.paused, t.stored = f.paused, f.policy
+	s.policies = s.policies || f.policy != (Policy{})
 	s.touch(t)
 }
 

@@ -75,10 +75,12 @@ type committer struct {
 	lastDone uint64        // number of the last frame appended
 	alarm    *time.Timer   // of the next message that becomes visible or expires
 	rest     time.Duration // after a sweep that failed
+	flush    *time.Timer   // of what relaxed topics wrote
+	flushing bool          // the timer runs
 }
 
 func newCommitter(l *Log) committer {
-	return committer{log: l, behind: newWriteBehind(l), lastDone: l.journal.Next() - 1, alarm: time.NewTimer(0)}
+	return committer{log: l, behind: newWriteBehind(l), lastDone: l.journal.Next() - 1, alarm: time.NewTimer(0), flush: stoppedTimer()}
 }
 
 func (c *committer) run() {
@@ -93,6 +95,9 @@ func (c *committer) run() {
 			c.behind.due, c.behind.armed = true, false
 		case <-c.alarm.C:
 			c.sweep()
+		case <-c.flush.C:
+			c.flushing = false
+			_ = c.sync() // an error is told through Log.Err: no caller waits for this
 		case <-c.log.stop:
 			c.log.closeErr = c.close()
 			return
@@ -175,13 +180,13 @@ func (c *committer) prepare() error {
 	}
 	barrier := slices.ContainsFunc(c.group, func(r *request) bool { return r.plan == nil })
 	if barrier || c.log.state.effects.full() {
-		if err := c.flush(false); err != nil {
+		if err := c.flushStore(false); err != nil {
 			return err
 		}
 	}
 	err := c.log.journal.Reserve(c.bytes)
 	if errors.Is(err, journal.ErrFull) {
-		if err := c.flush(true); err != nil {
+		if err := c.flushStore(true); err != nil {
 			return err
 		}
 		err = c.log.journal.Reserve(c.bytes)
@@ -251,8 +256,9 @@ func (c *committer) append(frames []journal.Frame, durable bool) error {
 		return c.fail(err)
 	}
 	if durable {
-		c.log.flushes.Add(1)
-		c.log.flushNanos.Add(int64(time.Since(start)))
+		c.flushed(time.Since(start))
+	} else {
+		c.flushLater()
 	}
 	c.lastDone = frames[len(frames)-1].Number
 	return nil
@@ -275,15 +281,22 @@ func (l *Log) fault(err error) {
 // close answers what was asked before Close, and leaves a store that holds everything.
 func (c *committer) close() error {
 	c.alarm.Stop()
+	c.flush.Stop()
 	for len(c.log.requests) > 0 {
 		c.commitAll(<-c.log.requests)
 	}
 	if c.log.Err() == nil {
-		if err := c.flush(true); err == nil {
+		if err := c.flushStore(true); err == nil {
 			c.behind.close()
 			return errors.Join(c.log.journal.Close(), c.log.store.Close())
 		}
 	}
 	c.behind.abandon()
 	return errors.Join(c.log.Err(), c.log.journal.Close(), c.log.store.Abandon())
+}
+
+func stoppedTimer() *time.Timer {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return t
 }

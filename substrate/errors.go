@@ -53,14 +53,14 @@ func (e *NameError) Error() string {
 
 // PolicyError says which value of a policy is not allowed.
 type PolicyError struct {
-	Name  string // "max_depth", …
-	Value int64
-	Max   int64 // 1 to Max would be right
+	Name     string // "max_depth", …
+	Value    int64
+	Min, Max int64 // would be right
 }
 
 // Error implements error.
 func (e *PolicyError) Error() string {
-	return fmt.Sprintf("%s: %d is not allowed: want 1 to %d", e.Name, e.Value, e.Max)
+	return fmt.Sprintf("%s: %d is not allowed: want %d to %d", e.Name, e.Value, e.Min, e.Max)
 }
 
 // DepthError says that a topic's backlog is at its max_depth. It reopens as the backlog drains.

@@ -52,6 +52,7 @@ type (
 	}
 
 	publishFrame struct {
+		relaxed bool // need not be durable when it is answered; not part of the frame
 		at      int64
 		first   uint64 // position of the first that is visible at once
 		entries []published
@@ -83,8 +84,9 @@ type (
 	}
 
 	settleFrame struct {
-		items  []settled
-		outbox publishFrame
+		relaxed bool // as for a publish
+		items   []settled
+		outbox  publishFrame
 	}
 
 	settled struct {
@@ -139,13 +141,13 @@ func (*topicFrame) kind() uint8   { return kindTopic }
 func (*redriveFrame) kind() uint8 { return kindRedrive }
 func (*discardFrame) kind() uint8 { return kindDiscard }
 
-func (*publishFrame) durable() bool { return true }
-func (f *claimFrame) durable() bool { return len(f.buried) > 0 }
-func (*settleFrame) durable() bool  { return true }
-func (*extendFrame) durable() bool  { return false }
-func (*topicFrame) durable() bool   { return true }
-func (*redriveFrame) durable() bool { return true }
-func (*discardFrame) durable() bool { return true }
+func (f *publishFrame) durable() bool { return !f.relaxed }
+func (f *claimFrame) durable() bool   { return len(f.buried) > 0 }
+func (f *settleFrame) durable() bool  { return !f.relaxed }
+func (*extendFrame) durable() bool    { return false }
+func (*topicFrame) durable() bool     { return true }
+func (*redriveFrame) durable() bool   { return true }
+func (*discardFrame) durable() bool   { return true }
 
 func (n TopicName) append(b []byte) []byte { return appendString(appendString(b, n.Tenant), n.Topic) }
 

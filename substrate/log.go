@@ -47,6 +47,7 @@ type Log struct {
 	admission *admission
 	flushing  *batch // what the write-behind is storing now
 	waiters   map[TopicName]chan struct{}
+	unflushed map[TopicName]int64 // publishes and acknowledgements of relaxed topics that are not on disk yet
 
 	requests  chan *request
 	stop      chan struct{} // closed by Close
@@ -102,6 +103,7 @@ func (l *Log) start() {
 	l.requests = make(chan *request, limits.CommitGroupRequests)
 	l.stop, l.stopped, l.failed = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	l.waiters = map[TopicName]chan struct{}{}
+	l.unflushed = map[TopicName]int64{}
 	l.committer = newCommitter(l)
 	go l.committer.run()
 }

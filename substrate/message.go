@@ -147,6 +147,8 @@ type Stats struct {
 	Oldest      time.Time // publish time of the oldest message not yet done; zero if none
 	Paused      bool
 
+	Unflushed int64 // publishes and acknowledgements that are not on disk yet: see Policy.MaxUnflushed
+
 	Published uint64 // since the topic was made; kept across restarts, like those below
 	Acked     uint64
 	Buried    uint64

@@ -4,11 +4,14 @@ import (
 	"github.com/longshore/longshore/limits"
 )
 
-// Policy bounds what may be published to a topic. A nil field is not set.
+// Policy bounds what may be published to a topic, and says how durable it is. A nil field is not set.
 type Policy struct {
 	MaxDepth        *int64 // messages of the backlog: ready, delayed and leased
 	MaxRatePerSec   *int64 // messages a second, with a burst of one second's worth
 	MaxMessageBytes *int64 // bytes of one payload
+	// MaxUnflushed is how many of the topic's publishes and acknowledgements may be answered before they are on disk, for at
+	// most limits.FlushDelay. A crash of the process loses none of them, a crash of the machine may. 0 is strict.
+	MaxUnflushed *int64
 }
 
 // PolicyValue is one value of a policy and where it comes from.
@@ -19,9 +22,11 @@ type PolicyValue struct {
 }
 
 // PolicyView is the policy in force for a topic.
-type PolicyView struct{ MaxDepth, MaxRatePerSec, MaxMessageBytes PolicyValue }
+type PolicyView struct{ MaxDepth, MaxRatePerSec, MaxMessageBytes, MaxUnflushed PolicyValue }
 
-func (p Policy) fields() [3]*int64 { return [3]*int64{p.MaxDepth, p.MaxRatePerSec, p.MaxMessageBytes} }
+func (p Policy) fields() [4]*int64 {
+	return [4]*int64{p.MaxDepth, p.MaxRatePerSec, p.MaxMessageBytes, p.MaxUnflushed}
+}
 
 // merged returns p with the fields of over that are set.
 func (p Policy) merged(over Policy) Policy {
@@ -35,21 +40,23 @@ func (p Policy) merged(over Policy) Policy {
 		MaxDepth:        pick(p.MaxDepth, over.MaxDepth),
 		MaxRatePerSec:   pick(p.MaxRatePerSec, over.MaxRatePerSec),
 		MaxMessageBytes: pick(p.MaxMessageBytes, over.MaxMessageBytes),
+		MaxUnflushed:    pick(p.MaxUnflushed, over.MaxUnflushed),
 	}
 }
 
 func (p Policy) validate() error {
-	bounds := [3]struct {
-		name string
-		max  int64
+	bounds := [4]struct {
+		name     string
+		min, max int64
 	}{
-		{"max_depth", limits.PolicyMaxDepthCount},
-		{"max_rate_per_sec", limits.PolicyMaxRatePerSec},
-		{"max_message_bytes", limits.MessageCeilingBytes},
+		{"max_depth", 1, limits.PolicyMaxDepthCount},
+		{"max_rate_per_sec", 1, limits.PolicyMaxRatePerSec},
+		{"max_message_bytes", 1, limits.MessageCeilingBytes},
+		{"max_unflushed", 0, limits.PolicyMaxUnflushed},
 	}
 	for i, v := range p.fields() {
-		if v != nil && (*v < 1 || *v > bounds[i].max) {
-			return &PolicyError{Name: bounds[i].name, Value: *v, Max: bounds[i].max}
+		if b := bounds[i]; v != nil && (*v < b.min || *v > b.max) {
+			return &PolicyError{Name: b.name, Value: *v, Min: b.min, Max: b.max}
 		}
 	}
 	return nil
@@ -72,5 +79,6 @@ func viewPolicy(config, stored Policy) PolicyView {
 		MaxDepth:        value(config.MaxDepth, stored.MaxDepth, PolicyValue{}),
 		MaxRatePerSec:   value(config.MaxRatePerSec, stored.MaxRatePerSec, PolicyValue{}),
 		MaxMessageBytes: value(config.MaxMessageBytes, stored.MaxMessageBytes, PolicyValue{Value: limits.MessageBytes, Set: true}),
+		MaxUnflushed:    value(config.MaxUnflushed, stored.MaxUnflushed, PolicyValue{Value: 0, Set: true}),
 	}
 }

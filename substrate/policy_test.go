@@ -169,6 +169,7 @@ func TestPolicy(t *testing.T) {
 			MaxDepth:        PolicyValue{Value: 9, Set: true, Source: "stored"},
 			MaxRatePerSec:   PolicyValue{Value: 7, Set: true, Source: "config"},
 			MaxMessageBytes: PolicyValue{Value: limits.MessageBytes, Set: true, Source: "default"},
+			MaxUnflushed:    PolicyValue{Set: true, Source: "default"},
 		}
 		got, err := l.Policy(testTenant, testTopic)
 		require.NoError(t, err)

@@ -132,6 +132,7 @@ func (l *Log) planPublish(f *publishFrame, receipts []Receipt, now time.Time) er
 		l.unuseIDs(f.entries)
 		return err
 	}
+	f.relaxed = l.relaxed(len(f.entries), func(i int) TopicName { return f.entries[i].name })
 	for i := range all {
 		if e := &all[i]; e.reservation.holds(e.name) {
 			l.admission.free(e.reservation)

@@ -12,7 +12,7 @@ import (
 //	expiry      1 | at ns | flags (1 deadline) | id millis, number | payload bytes | redriven | operator
 //	key         1 | id millis, number | position | end of its window ns
 //	state       1 | flags (1 paused) | cursor | ready | dead | published, acked, buried, redriven, discarded | policy
-//	policy      for each of depth, rate, message bytes: 0 not set, else the value + 1
+//	policy      for each of depth, rate, message bytes, unflushed: 0 not set, else the value + 1
 //	checkpoint  1 | frame | next position | opening
 
 func appendMessage(b []byte, id messageID, m *Message) []byte {
@@ -201,7 +201,7 @@ func (d *decoder) policy() Policy {
 		n := int64(v - 1)
 		return &n
 	}
-	return Policy{MaxDepth: optional(), MaxRatePerSec: optional(), MaxMessageBytes: optional()}
+	return Policy{MaxDepth: optional(), MaxRatePerSec: optional(), MaxMessageBytes: optional(), MaxUnflushed: optional()}
 }
 
 // checkpoint says up to where the store holds the journal.

@@ -102,6 +102,7 @@ func (r *recovery) loadTopic(tenant, name string, body []byte, err error) error 
 	}
 	t.whole = t.ready == 0
 	t.unread = t.cursor
+	r.state.policies = r.state.policies || t.stored != (Policy{})
 	r.state.insert(t)
 	return errors.Join(r.loadFlights(t), r.loadAside(t), r.loadDelayed(t), r.loadExpiries(t), r.loadKeys(t))
 }

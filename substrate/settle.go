@@ -44,6 +44,7 @@ func (l *Log) Settle(ctx context.Context, settlements []Settlement, outbox []Mes
 			}
 			f.items = append(f.items, item)
 		}
+		f.relaxed = l.relaxed(len(f.items), func(i int) TopicName { return f.items[i].name.topic })
 		if len(outbox) > 0 {
 			if err := l.planPublish(&f.outbox, make([]Receipt, len(outbox)), now); err != nil {
 				return nil, err

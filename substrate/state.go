@@ -17,6 +17,7 @@ type state struct {
 	touched      map[*topic]struct{} // topics whose waiting claimers should look again
 	delayed      timers[*delayed]    // messages that are not visible yet
 	expiries     timers[*expiry]     // messages that expire
+	policies     bool                // a topic has, or had, a stored policy
 }
 
 func newState() *state {

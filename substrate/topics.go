@@ -114,7 +114,7 @@ func (l *Log) stats(t *topic) Stats {
 	s := Stats{
 		Tenant: t.name.Tenant, Topic: t.name.Topic,
 		Ready: t.ready, Delayed: t.hidden + int64(len(t.flights)) - t.leased, Leased: t.leased,
-		DeadLetters: t.dead, Paused: t.paused, Oldest: fresh,
+		DeadLetters: t.dead, Unflushed: l.unflushed[t.name], Paused: t.paused, Oldest: fresh,
 		Published: t.published, Acked: t.acked, Buried: t.buried, Redriven: t.redriven, Discarded: t.discarded,
 	}
 	for _, f := range t.flights {

@@ -21,9 +21,8 @@ type writeBehind struct {
 
 func newWriteBehind(l *Log) writeBehind {
 	w := writeBehind{
-		log: l, batches: make(chan *batch), stored: make(chan error, 1), timer: time.NewTimer(time.Hour),
+		log: l, batches: make(chan *batch), stored: make(chan error, 1), timer: stoppedTimer(),
 	}
-	w.timer.Stop()
 	go (&keeper{log: l, batches: w.batches, stored: w.stored}).run()
 	return w
 }
@@ -99,7 +98,7 @@ func (c *committer) writeBehind() {
 func (c *committer) cut(sync bool) error {
 	l, w := c.log, &c.behind
 	if l.journal.Synced() < c.lastDone {
-		if err := l.journal.Sync(); err != nil {
+		if err := c.sync(); err != nil {
 			return err
 		}
 	}
@@ -129,8 +128,8 @@ func (c *committer) behindDone(err error) {
 	c.log.journal.Release(c.behind.durable)
 }
 
-// flush brings the store up to date and waits for it; with sync, durably, so that the whole journal is free.
-func (c *committer) flush(sync bool) error {
+// flushStore brings the store up to date and waits for it; with sync, durably, so that the whole journal is free.
+func (c *committer) flushStore(sync bool) error {
 	c.await()
 	if c.log.Err() == nil && (sync || c.log.state.effects.ops() > 0) {
 		if err := c.cut(sync); err != nil {
