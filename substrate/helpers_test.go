@@ -157,6 +157,9 @@ func lowerChecks(t *testing.T, n int) {
 	if checks.Value.String() != checks.DefValue {
 		return
 	}
+	if testing.Short() {
+		n /= 3
+	}
 	require.NoError(t, flag.Set("rapid.checks", strconv.Itoa(n)))
 	t.Cleanup(func() { require.NoError(t, flag.Set("rapid.checks", checks.DefValue)) })
 }

@@ -70,6 +70,9 @@ func TestPeek(t *testing.T) {
 // The store takes the state that a cut leaves in one transaction, and Badger bounds those. Reasons and names of full length
 // must fit, in the live log and when all of it has to be recovered at once.
 func TestEffectsNeverOutgrowATransaction(t *testing.T) {
+	if testing.Short() {
+		t.Skip("settles 20,000 messages")
+	}
 	dir := t.TempDir()
 	l, err := Open(t.Context(), Options{Dir: dir})
 	require.NoError(t, err)

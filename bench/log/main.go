@@ -1,5 +1,13 @@
-// Command log measures the log's promises about cost, as ratios within one run: absolute figures of a machine say little.
-// It prints lines `figure <name> <value>`.
+// Command log measures what the log costs, beside what else one could use, in one run: a preallocated file with a group
+// fdatasync (raw: the limit of the disk), and NATS JetStream in this process, with a sync for every message and as it
+// comes. Everything is a ratio of things measured in turn, as a median of rounds: absolute figures of a machine say little.
+// It prints lines `figure <name> <value>`; what stands beside them on stderr holds for this machine and this minute.
+//
+// Names of figures: durable_vs_<peer>_<load> are messages a second of the log divided by those of the peer, where load is
+// the number of publishers (c64), or 8 publishers of batches of 100, or 64 publishers to 1,000 topics.
+//
+// main.go chooses what is run; publish.go, cycle.go, claim.go, delay.go and open.go measure one thing each; durable.go,
+// raw.go and jetstream.go are what they measure; figures.go computes and prints; profile.go says where the time goes.
 package main
 
 import (
@@ -7,122 +15,77 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
-	"slices"
 	"time"
-
-	"github.com/longshore/longshore/substrate"
 )
 
-const (
-	tenant       = "bench"
-	topic        = "claims"
-	batch        = 64 // messages a claim
-	payloadBytes = 1024
-)
+const payloadBytes = 1_024
+
+// plan says how much is measured.
+type plan struct {
+	short       bool
+	span        time.Duration // of a round
+	repeats     int           // rounds
+	claimRounds int
+	opens       int
+	atMostQuiet time.Duration // before a round
+	payload     []byte        // of all messages; nobody changes it
+}
 
 func main() {
-	rounds := flag.Int("rounds", 1_000, "claims to measure at each backlog")
-	backlog := flag.Int("backlog", 100_000, "messages of the large backlog")
+	short := flag.Bool("short", false, "measure less, in less than a minute")
+	profiles := flag.String("profile", "", "write CPU profiles of the log into this `folder` instead of measuring")
 	flag.Parse()
-	if err := run(context.Background(), *rounds, *backlog); err != nil {
+	if err := run(context.Background(), newPlan(*short), *profiles); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-// run measures claims on two logs in turn: one whose backlog is what is about to be claimed, and one with a large backlog
-// beside it. Both publish, claim and acknowledge as much a round, so that their backlogs stay what they are.
-func run(ctx context.Context, rounds, backlog int) (err error) {
+func newPlan(short bool) plan {
+	p := plan{
+		short: short, span: 2 * time.Second, repeats: 3, claimRounds: 1_000, opens: 3, atMostQuiet: 3 * time.Second,
+		payload: make([]byte, payloadBytes),
+	}
+	if short {
+		p.span, p.claimRounds, p.atMostQuiet = 300*time.Millisecond, 200, 300*time.Millisecond
+	}
+	noise := rand.NewChaCha8([32]byte{})
+	_, _ = noise.Read(p.payload) // never fails; the same in every run
+	return p
+}
+
+func (p plan) quiet() { quiet(p.atMostQuiet) }
+
+func run(ctx context.Context, p plan, profiles string) (err error) {
 	dir, err := os.MkdirTemp("", "longshore-bench")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	empty, err := open(ctx, dir+"/empty", 0)
-	if err != nil {
-		return err
+	if profiles != "" {
+		return p.profiles(ctx, dir, profiles)
 	}
-	defer func() { err = errors.Join(err, empty.Close()) }()
-	full, err := open(ctx, dir+"/full", backlog)
-	if err != nil {
-		return err
+	jobs := []func(context.Context, string) error{p.claimsAt100k, p.publishing, p.cycling, p.delays}
+	if !p.short {
+		jobs = append(jobs, p.atMillion)
 	}
-	defer func() { err = errors.Join(err, full.Close()) }()
-
-	var atEmpty, atFull []time.Duration
-	for range rounds {
-		d, err := round(ctx, empty)
-		if err != nil {
+	for i, job := range jobs {
+		if err := p.apart(ctx, fmt.Sprintf("%s/%d", dir, i), job); err != nil {
 			return err
 		}
-		atEmpty = append(atEmpty, d)
-		if d, err = round(ctx, full); err != nil {
-			return err
-		}
-		atFull = append(atFull, d)
 	}
-	fmt.Fprintf(os.Stderr, "claim of %d messages of %d bytes: p50 %s at 0, %s at %d; p99 %s and %s\n", batch, payloadBytes,
-		quantile(atEmpty, 0.5), quantile(atFull, 0.5), backlog, quantile(atEmpty, 0.99), quantile(atFull, 0.99))
-	name := "100k"
-	if backlog != 100_000 {
-		name = fmt.Sprint(backlog)
-	}
-	fmt.Printf("figure claim_p50_ratio_%s %.2f\n", name, ratio(atFull, atEmpty, 0.5))
-	fmt.Printf("figure claim_p99_ratio_%s %.2f\n", name, ratio(atFull, atEmpty, 0.99))
 	return nil
 }
 
-func open(ctx context.Context, dir string, backlog int) (*substrate.Log, error) {
-	l, err := substrate.Open(ctx, substrate.Options{Dir: dir})
-	if err != nil {
-		return nil, err
+// apart runs a job in a folder of its own and leaves nothing on the disk for the next.
+func (p plan) apart(ctx context.Context, dir string, job func(context.Context, string) error) (err error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
 	}
-	for published := 0; published < backlog; published += 1_000 {
-		if err := publish(ctx, l, min(1_000, backlog-published)); err != nil {
-			return nil, errors.Join(err, l.Close())
-		}
-	}
-	return l, nil
-}
-
-func publish(ctx context.Context, l *substrate.Log, n int) error {
-	msgs := make([]substrate.Message, n)
-	for i := range msgs {
-		msgs[i] = substrate.Message{ID: l.MintID(), Tenant: tenant, Topic: topic, Payload: make([]byte, payloadBytes)}
-	}
-	_, err := l.Publish(ctx, msgs...)
-	return err
-}
-
-// round publishes, claims and acknowledges one batch, and returns how long the claim took.
-func round(ctx context.Context, l *substrate.Log) (time.Duration, error) {
-	if err := publish(ctx, l, batch); err != nil {
-		return 0, err
-	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	start := time.Now()
-	claimed, err := l.Claim(ctx, substrate.ClaimRequest{
-		Tenant: tenant, Topic: topic, MaxMessages: batch, MaxBytes: 1 << 20, Lease: time.Minute, MaxAttempts: 5,
-	})
-	took := time.Since(start)
-	if err != nil {
-		return 0, err
-	}
-	if len(claimed.Deliveries) == 0 {
-		return 0, errors.New("a claim found nothing")
-	}
-	settlements := make([]substrate.Settlement, len(claimed.Deliveries))
-	for i, d := range claimed.Deliveries {
-		settlements[i] = substrate.Settlement{Lease: d.Lease, Verdict: substrate.Ack}
-	}
-	return took, l.Settle(ctx, settlements, nil)
-}
-
-func quantile(d []time.Duration, q float64) time.Duration {
-	sorted := slices.Sorted(slices.Values(d))
-	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
-}
-
-func ratio(a, b []time.Duration, q float64) float64 {
-	return float64(quantile(a, q)) / float64(quantile(b, q))
+	defer func() { note("(%s)", time.Since(start).Round(time.Second)) }()
+	return job(ctx, dir)
 }

@@ -31,6 +31,7 @@ type topicFile struct {
 	MaxDepth        *int64      `json:"max_depth,omitempty" jsonschema_description:"Messages that may wait in it; a publish beyond is refused."`
 	MaxRatePerSec   *int64      `json:"max_rate_per_sec,omitempty" jsonschema_description:"Messages a second that it takes; a publish beyond is refused."`
 	MaxMessageBytes *size       `json:"max_message_bytes,omitempty" jsonschema_description:"The largest payload that it takes."`
+	MaxUnflushed    *int64      `json:"max_unflushed,omitempty" jsonschema_description:"Publishes and acknowledgements answered before they are on disk. A crash of the machine may lose them, one of the process not. Default: 0, none."`
 }
 
 // manifestFile is consumers.yaml as it is written. Its types, names and texts make the JSON Schema.

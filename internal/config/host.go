@@ -53,6 +53,7 @@ type Topic struct {
 	MaxDepth        *int64
 	MaxRatePerSec   *int64
 	MaxMessageBytes *int64
+	MaxUnflushed    *int64 // see substrate.Policy
 }
 
 // AnonymousTenant returns the tenant as which an HTTP producer without a token publishes to topic if it names none, and

@@ -48,16 +48,16 @@ listen: {http: "[::1]:0"}
 log: {level: warn, format: console}
 grace: 1m
 topics:
-  - {topic: a/b, anonymous: true, max_depth: 1, max_rate_per_sec: 2, max_message_bytes: 3KiB}
+  - {topic: a/b, anonymous: true, max_depth: 1, max_rate_per_sec: 2, max_message_bytes: 3KiB, max_unflushed: 4}
   - {tenant: acme, topic: a/b}
 `)
 		require.NoError(t, err)
 		require.Equal(t, "[::1]:0", h.Listen.HTTP)
 		require.Equal(t, Log{Level: "warn", Format: "console"}, h.Log)
 		require.Equal(t, time.Minute, h.Grace)
-		one, two, three := int64(1), int64(2), int64(3*limits.KiB)
+		one, two, three, four := int64(1), int64(2), int64(3*limits.KiB), int64(4)
 		require.Equal(t, []Topic{
-			{Tenant: "default", Topic: "a/b", Anonymous: true, MaxDepth: &one, MaxRatePerSec: &two, MaxMessageBytes: &three},
+			{Tenant: "default", Topic: "a/b", Anonymous: true, MaxDepth: &one, MaxRatePerSec: &two, MaxMessageBytes: &three, MaxUnflushed: &four},
 			{Tenant: "acme", Topic: "a/b"},
 		}, h.Topics)
 	})

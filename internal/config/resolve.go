@@ -103,7 +103,10 @@ func resolveTopics(s *sources, files []*topicFile) []Topic {
 }
 
 func (f *topicFile) resolve() Topic {
-	t := Topic{Tenant: tenantOf(f.Tenant), Topic: string(f.Topic), Anonymous: f.Anonymous, MaxDepth: f.MaxDepth, MaxRatePerSec: f.MaxRatePerSec}
+	t := Topic{
+		Tenant: tenantOf(f.Tenant), Topic: string(f.Topic), Anonymous: f.Anonymous,
+		MaxDepth: f.MaxDepth, MaxRatePerSec: f.MaxRatePerSec, MaxUnflushed: f.MaxUnflushed,
+	}
 	if f.MaxMessageBytes != nil {
 		n := int64(*f.MaxMessageBytes)
 		t.MaxMessageBytes = &n

@@ -59,6 +59,7 @@ func extendInteger(s *generator.Schema, key string, least, most int64) {
 func (topicFile) JSONSchemaExtend(s *generator.Schema) {
 	extendInteger(s, "max_depth", 1, limits.PolicyMaxDepthCount)
 	extendInteger(s, "max_rate_per_sec", 1, limits.PolicyMaxRatePerSec)
+	extendInteger(s, "max_unflushed", 0, limits.PolicyMaxUnflushed)
 }
 
 // schema is a generated schema, ready to check documents.

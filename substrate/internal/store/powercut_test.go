@@ -76,6 +76,9 @@ func TestACheckpointNeverOutlivesWhatItVouchesFor(t *testing.T) {
 	})
 
 	t.Run("WhenTheMemtableRotates", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("writes 64 MB, and copies them again and again")
+		}
 		d := openOnDisk(t)
 		d.store.flush = d.store.syncFiles // copies only near the rotation: they are large
 		n := uint64(0)

@@ -30,6 +30,9 @@ func used(t *testing.T, dir string) (bytes int64) {
 }
 
 func TestReclaim(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes 300 MB")
+	}
 	for name, size := range map[string]int{"OfValuesInTables": 20_000, "OfValuesInTheValueLog": 200_000} {
 		t.Run("GivesBackTheSpace"+name, func(t *testing.T) {
 			dir := t.TempDir()

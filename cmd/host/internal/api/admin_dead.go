@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/longshore/longshore/cmd/host/internal/wire"
 	"github.com/longshore/longshore/dispatcher"
@@ -20,6 +23,19 @@ type deadQuery struct {
 	Reason    string `query:"reason" doc:"text that the reason contains"`
 	Limit     int    `query:"limit" minimum:"0" maximum:"1000" doc:"at most so many; 0 is 1000"`
 	After     uint64 `query:"after" doc:"only positions above it"`
+}
+
+// Resolve refuses filters that are given but empty: they would select everything. huma takes them for not given.
+func (*deadQuery) Resolve(ctx huma.Context) []error {
+	u := ctx.URL()
+	given := u.Query()
+	var errs []error
+	for _, name := range []string{"id", "lane", "older_than", "reason"} {
+		if values, ok := given[name]; ok && slices.Contains(values, "") {
+			errs = append(errs, &huma.ErrorDetail{Location: "query." + name, Message: "is empty; give a value, or leave it out"})
+		}
+	}
+	return errs
 }
 
 type deadPath struct {
@@ -44,9 +60,7 @@ func (a *admin) addDeadLetters() {
 // filterOf translates a filter; limit and paging are the caller's.
 func filterOf(f wire.Filter) (substrate.DeadLetterFilter, error) {
 	out := substrate.DeadLetterFilter{ID: f.ID, ReasonContains: f.Reason, Limit: f.Limit}
-	if f.Lane != nil {
-		out.Lane, out.LaneSet = *f.Lane, true
-	}
+	out.Lane, out.LaneSet = laneOf(f.Lane)
 	if f.OlderThan != "" {
 		d, err := time.ParseDuration(f.OlderThan)
 		if err != nil || d <= 0 {
@@ -63,7 +77,7 @@ func (a *admin) listDead(ctx context.Context, q *deadQuery) (wire.DeadLetterList
 	if err := q.valid(); err != nil {
 		return list, err
 	}
-	f, err := filterOf(wire.Filter{ID: q.ID, OlderThan: q.OlderThan, Reason: q.Reason, Limit: q.Limit})
+	f, err := filterOf(wire.Filter{ID: q.ID, Lane: q.Lane, OlderThan: q.OlderThan, Reason: q.Reason, Limit: q.Limit})
 	if err != nil {
 		return list, err
 	}
@@ -71,7 +85,6 @@ func (a *admin) listDead(ctx context.Context, q *deadQuery) (wire.DeadLetterList
 	if f.Limit == 0 {
 		f.Limit = limits.DeadLetterPage
 	}
-	f.Lane, f.LaneSet = laneOf(q.Lane)
 	got, err := a.Log.DeadLetters(ctx, q.Tenant, q.Topic, f)
 	if err != nil {
 		return list, err
@@ -85,7 +98,7 @@ func (a *admin) listDead(ctx context.Context, q *deadQuery) (wire.DeadLetterList
 	return list, nil
 }
 
-// laneOf reads a lane from a query, where "" means any and "default" the default lane.
+// laneOf reads a lane from a filter, where "" means any and "default" the default lane.
 func laneOf(s string) (lane string, set bool) {
 	if s == wire.DefaultLane {
 		return "", true
@@ -101,7 +114,12 @@ func (a *admin) getDead(ctx context.Context, q *deadPath) (wire.DeadLetterDetail
 	if err != nil {
 		return wire.DeadLetterDetail{}, err
 	}
-	return wire.DeadLetterDetail{DeadLetter: deadOf(d), Message: messageOf(m)}, nil
+	return wire.DeadLetterDetail{DeadLetter: deadOf(d), Message: messageOf(m), Unreadable: unreadable(d, m)}, nil
+}
+
+// unreadable reports whether the log found only the names of a dead letter's message.
+func unreadable(d substrate.DeadLetter, m substrate.Message) bool {
+	return len(m.Payload) == 0 && len(m.Envelope) == 0 && (d.PayloadBytes > 0 || d.Reason == substrate.ReasonCorrupt)
 }
 
 // redrive makes dead letters ready again. One whose signed context doesn't verify stays dead: it would only die again.

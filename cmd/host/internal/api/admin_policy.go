@@ -35,10 +35,11 @@ func (a *admin) setPolicy(ctx context.Context, r *policyRequest) (wire.PolicyVie
 	}
 	p := substrate.Policy{
 		MaxDepth: r.Body.MaxDepth, MaxRatePerSec: r.Body.MaxRatePerSec, MaxMessageBytes: r.Body.MaxMessageBytes,
+		MaxUnflushed: r.Body.MaxUnflushed,
 	}
 	if p == (substrate.Policy{}) {
 		return wire.PolicyView{}, problem(http.StatusBadRequest, wire.CodeInvalid,
-			"nothing to set; give max_depth, max_rate_per_sec or max_message_bytes")
+			"nothing to set; give max_depth, max_rate_per_sec, max_message_bytes or max_unflushed")
 	}
 	if err := a.Log.SetPolicy(ctx, r.Tenant, r.Topic, p); err != nil {
 		return wire.PolicyView{}, err

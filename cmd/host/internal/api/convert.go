@@ -17,7 +17,7 @@ func retryAfter(p *wire.Problem) http.Header {
 func statsOf(s substrate.Stats) wire.TopicStats {
 	out := wire.TopicStats{
 		Tenant: s.Tenant, Topic: s.Topic, Ready: s.Ready, Delayed: s.Delayed, Leased: s.Leased, DeadLetters: s.DeadLetters,
-		Paused: s.Paused, Published: s.Published, Acked: s.Acked, Buried: s.Buried, Redriven: s.Redriven, Discarded: s.Discarded,
+		Paused: s.Paused, Unflushed: s.Unflushed, Published: s.Published, Acked: s.Acked, Buried: s.Buried, Redriven: s.Redriven, Discarded: s.Discarded,
 	}
 	if !s.Oldest.IsZero() {
 		t := s.Oldest.UTC()
@@ -53,6 +53,7 @@ func deadOf(d substrate.DeadLetter) wire.DeadLetter {
 func policyOf(v substrate.PolicyView) wire.PolicyView {
 	return wire.PolicyView{
 		MaxDepth: policyValueOf(v.MaxDepth), MaxRatePerSec: policyValueOf(v.MaxRatePerSec), MaxMessageBytes: policyValueOf(v.MaxMessageBytes),
+		MaxUnflushed: policyValueOf(v.MaxUnflushed),
 	}
 }
 

@@ -29,6 +29,7 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 		invalid *ingest.InvalidError
 		name    *substrate.NameError
 		option  *substrate.OptionError
+		policy  *substrate.PolicyError
 		limit   *limits.Error
 		depth   *substrate.DepthError
 		rate    *substrate.RateError
@@ -37,7 +38,7 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 	switch {
 	case errors.As(err, &known):
 		return known
-	case errors.As(err, &invalid), errors.As(err, &name), errors.As(err, &option):
+	case errors.As(err, &invalid), errors.As(err, &name), errors.As(err, &option), errors.As(err, &policy):
 		return problem(http.StatusBadRequest, wire.CodeInvalid, err.Error())
 	case errors.As(err, &limit):
 		return limitProblem(limit)

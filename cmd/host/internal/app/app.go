@@ -143,6 +143,7 @@ func policies(h *config.Host) map[substrate.TopicName]substrate.Policy {
 	for _, t := range h.Topics {
 		out[substrate.TopicName{Tenant: t.Tenant, Topic: t.Topic}] = substrate.Policy{
 			MaxDepth: t.MaxDepth, MaxRatePerSec: t.MaxRatePerSec, MaxMessageBytes: t.MaxMessageBytes,
+			MaxUnflushed: t.MaxUnflushed,
 		}
 	}
 	return out

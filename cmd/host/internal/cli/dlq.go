@@ -16,7 +16,6 @@ import (
 type dlqFlags struct {
 	tenant    string
 	filter    wire.Filter
-	lane      string
 	olderThan time.Duration
 }
 
@@ -42,30 +41,33 @@ func (f *dlqFlags) addFilter(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.tenant, "tenant", defaultTenant, "tenant of the topic")
 	flags.StringVar(&f.filter.ID, "id", "", "only the message of this id")
-	flags.StringVar(&f.lane, "lane", "", "only this lane; \"default\" is the default lane")
+	flags.StringVar(&f.filter.Lane, "lane", "", "only this lane; \"default\" is the default lane")
 	flags.DurationVar(&f.olderThan, "older-than", 0, "only messages published so long ago or longer, as 90s or 24h")
 	flags.StringVar(&f.filter.Reason, "reason", "", "only those whose reason contains this text")
 	flags.IntVar(&f.filter.Limit, "limit", 0, "at most so many, oldest position first; 0 is all")
 }
 
-// resolved returns the filter that the flags ask for.
-func (f *dlqFlags) resolved() (wire.Filter, error) {
+// resolved returns the filter that the flags of cmd ask for. One that is given but empty is refused, as is an age of 0: each
+// would select everything, and is mostly a variable that isn't set.
+func (f *dlqFlags) resolved(cmd *cobra.Command) (wire.Filter, error) {
 	out := f.filter
+	for _, text := range []struct{ flag, value, want string }{
+		{"id", out.ID, "the id of a message, as dlq list shows it"},
+		{"lane", out.Lane, `the name of a lane; "default" is the default lane`},
+		{"reason", out.Reason, "a part of the reason, as guest-error"},
+	} {
+		if cmd.Flags().Changed(text.flag) && text.value == "" {
+			return out, usage(fmt.Errorf("--%s is empty: want %s; leave it out to select all", text.flag, text.want))
+		}
+	}
 	if out.Limit < 0 {
 		return out, usage(fmt.Errorf("--limit %d: want 0 (all) or more", out.Limit))
 	}
-	if f.olderThan < 0 {
-		return out, usage(fmt.Errorf("--older-than %s: want a duration over 0", f.olderThan))
-	}
-	if f.olderThan > 0 {
+	if cmd.Flags().Changed("older-than") {
+		if f.olderThan <= 0 {
+			return out, usage(fmt.Errorf("--older-than %s: want a duration over 0, as 90s or 24h; leave it out to select all", f.olderThan))
+		}
 		out.OlderThan = f.olderThan.String()
-	}
-	switch f.lane {
-	case "":
-	case wire.DefaultLane:
-		out.Lane = new(string)
-	default:
-		out.Lane = &f.lane
 	}
 	return out, nil
 }
@@ -75,7 +77,7 @@ func (c *command) dlqListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list TOPIC", Short: "List the dead letters of a topic with their reasons", Args: exactArgs("TOPIC"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := f.resolved()
+			filter, err := f.resolved(cmd)
 			if err != nil {
 				return err
 			}
@@ -151,7 +153,12 @@ func detailResult(d wire.DeadLetterDetail) result {
 	for _, kv := range m.Metadata {
 		rows = append(rows, []string{"metadata", kv.Key + "=" + kv.Value})
 	}
-	rows = append(rows, []string{"receipt", string(l.Receipt)}, []string{"payload", preview(m.DataBase64, showPreviewBytes)})
+	rows = append(rows, []string{"receipt", string(l.Receipt)})
+	if d.Unreadable {
+		rows = append(rows, []string{"message", "its record does not check; the payload can't be shown"})
+	} else {
+		rows = append(rows, []string{"payload", preview(m.DataBase64, showPreviewBytes)})
+	}
 	return result{value: d, rows: rows, names: []string{l.ID}}
 }
 

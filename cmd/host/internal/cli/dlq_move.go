@@ -24,7 +24,7 @@ func (c *command) dlqMoveCommand(name, short, done string, call moveCall) *cobra
 	cmd := &cobra.Command{
 		Use: name + " TOPIC", Short: short, Args: exactArgs("TOPIC"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := f.resolved()
+			filter, err := f.resolved(cmd)
 			if err != nil {
 				return err
 			}
@@ -54,7 +54,7 @@ func (c *command) move(name, done, topic string, yes, dryRun bool, run func(dry 
 	if err != nil {
 		return err
 	}
-	c.say("%d dead letters of %s would be %s", planned.Count, topic, done)
+	c.say("%s of %s would be %s", counted(planned.Count, "dead letter"), topic, done)
 	if dryRun || planned.Count == 0 {
 		return c.print(movedResult(done, planned))
 	}
@@ -71,7 +71,7 @@ func (c *command) move(name, done, topic string, yes, dryRun bool, run func(dry 
 		return err
 	}
 	if moved.Refused > 0 {
-		c.say("%d stay dead: their signed context does not verify", moved.Refused)
+		c.say("%d stay dead: their signed context or their record does not verify", moved.Refused)
 	}
 	return c.print(movedResult(done, moved))
 }

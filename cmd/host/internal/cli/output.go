@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -74,6 +75,14 @@ func (r result) printTable(w io.Writer) error {
 		}
 	}
 	return tw.Flush()
+}
+
+// counted writes a number of things, as "1 consumer" and "2 consumers".
+func counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return strconv.Itoa(n) + " " + thing
 }
 
 // visible escapes what has no visible form of its own, newlines included.

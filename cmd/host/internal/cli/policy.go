@@ -45,7 +45,7 @@ func (c *command) policyReadCommand(name, short string, call policyCall) *cobra.
 
 func (c *command) policySetCommand() *cobra.Command {
 	var tenant string
-	var depth, rate, bytes int64
+	var depth, rate, bytes, unflushed int64
 	cmd := &cobra.Command{
 		Use: "set TOPIC", Short: "Set bounds of a topic; those that aren't given stay as they are", Args: exactArgs("TOPIC"),
 		Example: "  longshore policy set orders --max-depth 100000 --max-rate-per-sec 500",
@@ -60,13 +60,14 @@ func (c *command) policySetCommand() *cobra.Command {
 				{"max-depth", &depth, &change.MaxDepth},
 				{"max-rate-per-sec", &rate, &change.MaxRatePerSec},
 				{"max-message-bytes", &bytes, &change.MaxMessageBytes},
+				{"max-unflushed", &unflushed, &change.MaxUnflushed},
 			} {
 				if cmd.Flags().Changed(f.name) {
 					*f.field, given = f.value, true
 				}
 			}
 			if !given {
-				return usage(fmt.Errorf("nothing to set; give --max-depth, --max-rate-per-sec or --max-message-bytes"))
+				return usage(fmt.Errorf("nothing to set; give --max-depth, --max-rate-per-sec, --max-message-bytes or --max-unflushed"))
 			}
 			return c.setPolicy(cmd.Context(), tenant, args[0], change)
 		},
@@ -75,6 +76,8 @@ func (c *command) policySetCommand() *cobra.Command {
 	cmd.Flags().Int64Var(&depth, "max-depth", 0, "messages that are not yet settled")
 	cmd.Flags().Int64Var(&rate, "max-rate-per-sec", 0, "messages published in a second")
 	cmd.Flags().Int64Var(&bytes, "max-message-bytes", 0, "bytes of one payload")
+	cmd.Flags().Int64Var(&unflushed, "max-unflushed", 0, "publishes and acknowledgements answered before they are on disk: a crash of\n"+
+		"the machine may lose them, one of the process not; 0 is none")
 	return cmd
 }
 
@@ -97,6 +100,7 @@ func policyResult(v wire.PolicyView) result {
 		value wire.PolicyValue
 	}{
 		{"max_depth", v.MaxDepth}, {"max_rate_per_sec", v.MaxRatePerSec}, {"max_message_bytes", v.MaxMessageBytes},
+		{"max_unflushed", v.MaxUnflushed},
 	} {
 		value := "none"
 		if f.value.Value != nil {

@@ -102,8 +102,8 @@ func (c *command) root(began *bool) *cobra.Command {
 func (c *command) printError(err error) {
 	var faults config.Faults
 	if errors.As(err, &faults) {
-		for _, f := range faults {
-			c.say("%s", visible(f.String()))
+		for line := range strings.SplitSeq(faults.Error(), "\n") {
+			c.say("%s", visible(line))
 		}
 		return
 	}

@@ -56,6 +56,6 @@ func (c *command) validate(ctx context.Context, plan *config.Plan) (err error) {
 		r.names = append(r.names, k.Name)
 	}
 	r.value = map[string]any{"consumers": reports}
-	c.say("valid: %d consumers", len(modules))
+	c.say("valid: %s", counted(len(modules), "consumer"))
 	return c.print(r)
 }

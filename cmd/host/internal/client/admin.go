@@ -78,13 +78,10 @@ func (a *Admin) DeadLetters(ctx context.Context, tenant, topic string, f wire.Fi
 	const page = 1000
 	var all []wire.DeadLetter
 	q := url.Values{}
-	for k, v := range map[string]string{"id": f.ID, "older_than": f.OlderThan, "reason": f.Reason} {
+	for k, v := range map[string]string{"id": f.ID, "lane": f.Lane, "older_than": f.OlderThan, "reason": f.Reason} {
 		if v != "" {
 			q.Set(k, v)
 		}
-	}
-	if f.Lane != nil {
-		q.Set("lane", laneParam(*f.Lane))
 	}
 	for {
 		limit := page
@@ -102,13 +99,6 @@ func (a *Admin) DeadLetters(ctx context.Context, tenant, topic string, f wire.Fi
 		}
 		q.Set("after", strconv.FormatUint(out.Next, 10))
 	}
-}
-
-func laneParam(lane string) string {
-	if lane == "" {
-		return wire.DefaultLane
-	}
-	return lane
 }
 
 // DeadLetter returns one dead letter with its message.

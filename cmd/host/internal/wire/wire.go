@@ -120,6 +120,7 @@ type TopicStats struct {
 	DeadLetters   int64      `json:"dead_letters"`
 	OldestUnacked *time.Time `json:"oldest_unacked,omitempty"`
 	Paused        bool       `json:"paused"`
+	Unflushed     int64      `json:"unflushed" doc:"publishes and acknowledgements that are not on disk yet; see max_unflushed"`
 	Published     uint64     `json:"published"`
 	Acked         uint64     `json:"acked"`
 	Buried        uint64     `json:"buried"`
@@ -163,15 +164,18 @@ type DeadLetterList struct {
 type DeadLetterDetail struct {
 	DeadLetter DeadLetter `json:"dead_letter"`
 	Message    Message    `json:"message"`
+	// Unreadable says that the message's record does not check: of Message only the names are there.
+	Unreadable bool `json:"unreadable,omitempty" doc:"the message's record does not check; only its names are known"`
 }
 
-// Filter selects dead letters; all conditions that are set must hold.
+// Filter selects dead letters; all conditions that are set must hold. One that is sent but empty is refused: it would
+// select everything.
 type Filter struct {
-	ID        string  `json:"id,omitempty" doc:"message id"`
-	Lane      *string `json:"lane,omitempty" doc:"lane; the empty string is the default lane"`
-	OlderThan string  `json:"older_than,omitempty" doc:"least age since publish, as 90s or 24h"`
-	Reason    string  `json:"reason,omitempty" doc:"text that the reason contains"`
-	Limit     int     `json:"limit,omitempty" minimum:"0" doc:"at most so many, oldest position first; 0 is all"`
+	ID        string `json:"id,omitempty" minLength:"1" doc:"message id"`
+	Lane      string `json:"lane,omitempty" minLength:"1" doc:"lane; \"default\" is the default lane"`
+	OlderThan string `json:"older_than,omitempty" minLength:"1" doc:"least age since publish, as 90s or 24h"`
+	Reason    string `json:"reason,omitempty" minLength:"1" doc:"text that the reason contains"`
+	Limit     int    `json:"limit,omitempty" minimum:"0" doc:"at most so many, oldest position first; 0 is all"`
 }
 
 // Move asks to redrive or discard the dead letters that Filter selects; with DryRun it only counts them.
@@ -183,7 +187,7 @@ type Move struct {
 // Moved answers a Move.
 type Moved struct {
 	Count   int  `json:"count"`
-	Refused int  `json:"refused,omitempty" doc:"selected, but their signed context does not verify: they stay dead"`
+	Refused int  `json:"refused,omitempty" doc:"selected, but their signed context or their record does not verify: they stay dead"`
 	DryRun  bool `json:"dry_run"`
 }
 
@@ -198,13 +202,15 @@ type PolicyView struct {
 	MaxDepth        PolicyValue `json:"max_depth" doc:"messages not yet settled"`
 	MaxRatePerSec   PolicyValue `json:"max_rate_per_sec" doc:"messages published in a second"`
 	MaxMessageBytes PolicyValue `json:"max_message_bytes" doc:"payload bytes of a message"`
+	MaxUnflushed    PolicyValue `json:"max_unflushed" doc:"publishes and acknowledgements answered before they are on disk"`
 }
 
-// PolicyChange sets the bounds that are given and leaves the others.
+// PolicyChange sets the bounds that are given and leaves the others. Its minimums and maximums are those of package limits.
 type PolicyChange struct {
-	MaxDepth        *int64 `json:"max_depth,omitempty" minimum:"0"`
-	MaxRatePerSec   *int64 `json:"max_rate_per_sec,omitempty" minimum:"0"`
-	MaxMessageBytes *int64 `json:"max_message_bytes,omitempty" minimum:"0"`
+	MaxDepth        *int64 `json:"max_depth,omitempty" minimum:"1" maximum:"1000000000000"`
+	MaxRatePerSec   *int64 `json:"max_rate_per_sec,omitempty" minimum:"1" maximum:"1000000000"`
+	MaxMessageBytes *int64 `json:"max_message_bytes,omitempty" minimum:"1" maximum:"33554432"`
+	MaxUnflushed    *int64 `json:"max_unflushed,omitempty" minimum:"0" maximum:"1000000" doc:"0 is strict"`
 }
 
 // Consumer is the state of one consumer.
