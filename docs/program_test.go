@@ -100,7 +100,7 @@ func checkQuickStart(t *testing.T, binary string) {
 	build := regexp.MustCompile(`(?m)^GOOS=wasip1 .*$`).FindString(text)
 	require.NotEmpty(t, build)
 	run(t, dir, []string{"GOFLAGS=", "GOWORK=off"}, "sh", "-c", build)
-	require.Contains(t, run(t, dir, nil, binary, "validate"), "valid: 1 consumers")
+	require.Contains(t, run(t, dir, nil, binary, "validate"), "valid: 1 consumer")
 }
 
 // checkTranscript compares the README's transcript with a run of fewer orders. Numbers differ, and so do the lines that

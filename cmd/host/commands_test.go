@@ -101,6 +101,21 @@ func TestDeadLetterCommands(t *testing.T) {
 		require.Contains(t, a.out, `p\u001by`)
 		require.Equal(t, cli.ExitFailed, run(t, dir, "", "dlq", "show", "trap", "0000000000000-0000000000000000").code)
 	})
+	t.Run("AFilterThatIsEmptyIsRefusedAndMovesNothing", func(t *testing.T) {
+		for _, flags := range [][]string{{"--id", ""}, {"--reason", ""}, {"--lane", ""}, {"--older-than", "0s"}} {
+			for _, command := range []string{"discard", "redrive", "list"} {
+				args := append([]string{"dlq", command, "trap"}, flags...)
+				if command != "list" {
+					args = append(args, "--yes")
+				}
+				a := run(t, dir, "", args...)
+				require.Equal(t, cli.ExitUsage, a.code, args)
+				require.Contains(t, a.err, flags[0])
+				require.Contains(t, a.err, "want ")
+			}
+		}
+		require.EqualValues(t, 3, dead("trap"))
+	})
 	t.Run("WithoutATerminalNothingIsChangedWithoutYes", func(t *testing.T) {
 		a := run(t, dir, "", "dlq", "discard", "trap")
 		require.Equal(t, cli.ExitUsage, a.code)
@@ -149,7 +164,14 @@ func TestPolicyCommands(t *testing.T) {
 	require.Equal(t, a.out, run(t, dir, "", "policy", "get", "t", "-o", "yaml").out)
 	require.Contains(t, run(t, dir, "", "policy", "unset", "t").out, "max_rate_per_sec   none     default")
 	require.Equal(t, cli.ExitUsage, run(t, dir, "", "policy", "set", "t").code)
-	require.Equal(t, cli.ExitUsage, run(t, dir, "", "policy", "set", "t", "--max-depth", "-1").code)
+	for flag, n := range map[string]string{"--max-depth": "-1", "--max-rate-per-sec": "0", "--max-message-bytes": "33554433", "--max-unflushed": "1000001"} {
+		a := run(t, dir, "", "policy", "set", "t", flag, n)
+		require.Equal(t, cli.ExitUsage, a.code, a.err)
+		require.Contains(t, a.err, strings.ReplaceAll(flag[2:], "-", "_"))
+	}
+	a = run(t, dir, "", "policy", "set", "t", "--max-unflushed", "100")
+	require.Equal(t, cli.ExitOK, a.code, a.err)
+	require.Regexp(t, `(?m)^max_unflushed +100 +stored$`, a.out)
 }
 
 func TestExitCodes(t *testing.T) {
@@ -159,18 +181,20 @@ func TestExitCodes(t *testing.T) {
 		code int
 		says string
 	}{
-		"UnknownCommand":  {[]string{"frobnicate"}, cli.ExitUsage, "unknown command"},
-		"UnknownFlag":     {[]string{"publish", "t", "--frob"}, cli.ExitUsage, "--frob"},
-		"MissingArgument": {[]string{"dlq", "list"}, cli.ExitUsage, "takes TOPIC"},
-		"GroupAlone":      {[]string{"dlq"}, cli.ExitUsage, "needs one of"},
-		"UnknownFormat":   {[]string{"version", "-o", "xml"}, cli.ExitUsage, "use table, json, yaml or name"},
-		"BadDuration":     {[]string{"dlq", "list", "t", "--older-than", "soon"}, cli.ExitUsage, "older-than"},
-		"MissingConfig":   {[]string{"publish", "t", "--data", "x", "--config", "no.yaml"}, cli.ExitUsage, "no.yaml"},
-		"MissingFile":     {[]string{"publish", "t", "--file", "no.json"}, cli.ExitUsage, "no.json"},
-		"NoHost":          {[]string{"dlq", "list", "t"}, cli.ExitUnreachable, "start one with"},
-		"TooFewMessages":  {[]string{"demo", "--messages", "1"}, cli.ExitUsage, "at least 100"},
-		"Version":         {[]string{"version"}, cli.ExitOK, ""},
-		"Help":            {[]string{"help"}, cli.ExitOK, ""},
+		"UnknownCommand":   {[]string{"frobnicate"}, cli.ExitUsage, "unknown command"},
+		"UnknownFlag":      {[]string{"publish", "t", "--frob"}, cli.ExitUsage, "--frob"},
+		"MissingArgument":  {[]string{"dlq", "list"}, cli.ExitUsage, "takes TOPIC"},
+		"GroupAlone":       {[]string{"dlq"}, cli.ExitUsage, "needs one of"},
+		"UnknownFormat":    {[]string{"version", "-o", "xml"}, cli.ExitUsage, "use table, json, yaml or name"},
+		"BadDuration":      {[]string{"dlq", "list", "t", "--older-than", "soon"}, cli.ExitUsage, "older-than"},
+		"MissingConfig":    {[]string{"publish", "t", "--data", "x", "--config", "no.yaml"}, cli.ExitUsage, "no.yaml"},
+		"MissingFile":      {[]string{"publish", "t", "--file", "no.json"}, cli.ExitUsage, "no.json"},
+		"ConfigIsAFolder":  {[]string{"publish", "t", "--data", "x", "--config", dir}, cli.ExitUsage, "is a directory"},
+		"ManifestIsFolder": {[]string{"validate", "--manifest", dir}, cli.ExitUsage, "is a directory"},
+		"NoHost":           {[]string{"dlq", "list", "t"}, cli.ExitUnreachable, "start one with"},
+		"TooFewMessages":   {[]string{"demo", "--messages", "1"}, cli.ExitUsage, "at least 100"},
+		"Version":          {[]string{"version"}, cli.ExitOK, ""},
+		"Help":             {[]string{"help"}, cli.ExitOK, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := run(t, dir, "", c.args...)
@@ -209,6 +233,26 @@ func TestValidateCommand(t *testing.T) {
 		entries, err := os.ReadDir(dir)
 		require.NoError(t, err)
 		require.Len(t, entries, 1)
+	})
+	t.Run("TheFirstHundredFaultsAreListed", func(t *testing.T) {
+		require.NoError(t, os.WriteFile(manifest, []byte("consumers:\n"+strings.Repeat("  - x\n", 107)), 0o600))
+		a := run(t, dir, "", "validate", "--manifest", manifest)
+		require.Equal(t, cli.ExitUsage, a.code)
+		lines := strings.Split(strings.TrimSpace(a.err), "\n")
+		require.Len(t, lines, 101)
+		require.Contains(t, lines[100], "7 more faults are not listed")
+	})
+	t.Run("AModuleOverALimitNamesItsKey", func(t *testing.T) {
+		misbehave(t, dir, "limits: {memory: 64KiB}", "trap")
+		twoPages := []byte("\x00asm\x01\x00\x00\x00\x05\x03\x01\x00\x02")
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "trap.wasm"), twoPages, 0o600))
+		a := run(t, dir, "", "validate", "--manifest", manifest)
+		require.Equal(t, cli.ExitUsage, a.code, a.err)
+		require.Contains(t, a.err, "raise limits.memory")
+	})
+	t.Run("OneConsumerIsNotMany", func(t *testing.T) {
+		misbehave(t, dir, "max_attempts: 1", "trap")
+		require.Contains(t, run(t, dir, "", "validate", "--manifest", manifest).err, "valid: 1 consumer\n")
 	})
 	t.Run("ModulesAreCompiled", func(t *testing.T) {
 		misbehave(t, dir, "max_attempts: 1", "trap", "exit")

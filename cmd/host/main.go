@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"golang.org/x/term"
 
@@ -29,25 +30,35 @@ func main() {
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
-// untilSignal returns a context that ends with the first SIGINT or SIGTERM. The second one ends the process at once: the
-// log is made for that.
+// signalsAsOne is how long after the first signal others count as that one: timeout(1) and terminals send it twice.
+const signalsAsOne = time.Second
+
+// untilSignal returns a context that ends with the first SIGINT or SIGTERM. A second one ends the process at once: the log
+// is made for that.
 func untilSignal(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(parent)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	done := make(chan struct{})
 	go func() {
+		var first time.Time
 		select {
 		case <-signals:
+			first = time.Now()
 			cancel()
 		case <-done:
 			return
 		}
-		select {
-		case s := <-signals:
-			fmt.Fprintf(os.Stderr, "longshore: second signal (%s): ending at once\n", s)
-			os.Exit(cli.ExitFailed)
-		case <-done:
+		for {
+			select {
+			case s := <-signals:
+				if time.Since(first) >= signalsAsOne {
+					fmt.Fprintf(os.Stderr, "longshore: second signal (%s): ending at once\n", s)
+					os.Exit(cli.ExitFailed)
+				}
+			case <-done:
+				return
+			}
 		}
 	}()
 	return ctx, func() {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -34,6 +35,26 @@ func TestRun(t *testing.T) {
 		require.Contains(t, string(out), "another host is running")
 		require.Equal(t, http.StatusOK, get(t, p, "/readyz"), "the first one goes on")
 	})
+	t.Run("APortInUseIsAConflict", func(t *testing.T) {
+		p := startHost(t, t.TempDir())
+		require.Contains(t, p.stderr.String(), `"msg":"log opened","topics":0`)
+		out, err := program(t, t.TempDir(), "run", "--http", p.info.HTTP).CombinedOutput()
+		var exit *exec.ExitError
+		require.ErrorAs(t, err, &exit, string(out))
+		require.Equal(t, cli.ExitConflict, exit.ExitCode(), string(out))
+	})
+	t.Run("ALogThatIsDamagedIsLeftAlone", func(t *testing.T) {
+		dir := t.TempDir()
+		p := startHost(t, dir)
+		ok(t, dir, "publish", "a", "--data", "x")
+		require.Equal(t, cli.ExitOK, p.signal(t, syscall.SIGTERM))
+		require.NoError(t, os.RemoveAll(filepath.Join(dir, "longshore-data", "log", "journal")))
+		out, err := program(t, dir, "run", "--http", "127.0.0.1:0", "--log-level", "error").CombinedOutput()
+		var exit *exec.ExitError
+		require.ErrorAs(t, err, &exit, string(out))
+		require.Equal(t, cli.ExitFailed, exit.ExitCode())
+		require.Regexp(t, `(?m)^longshore: the log in .* the journal is missing.*nothing was changed; restore the folder from a copy$`, string(out))
+	})
 	t.Run("WhatAPublishReturnedSurvivesAKillAtOnce", func(t *testing.T) {
 		dir := t.TempDir()
 		config := "topics:\n  - {topic: open, anonymous: true}\n"
@@ -54,7 +75,7 @@ func TestRun(t *testing.T) {
 			require.Equal(t, fmt.Sprint(i), string(m.Message.DataBase64))
 		}
 	})
-	t.Run("ASecondSignalEndsItAtOnce", func(t *testing.T) {
+	t.Run("ASecondSignalEndsItAtOnceUnlessItIsPartOfTheFirst", func(t *testing.T) {
 		dir := t.TempDir()
 		misbehave(t, dir, "limits: {fuel: 100000000000, call_time: 20s}", "stall")
 		p := startHost(t, dir, "--grace", "1m")
@@ -68,8 +89,14 @@ func TestRun(t *testing.T) {
 			return held == 25
 		}, 10*time.Second, 20*time.Millisecond)
 		require.NoError(t, p.cmd.Process.Signal(syscall.SIGINT))
+		first := time.Now()
 		require.Eventually(t, func() bool { return strings.Contains(p.stderr.String(), "host is stopping") },
 			10*time.Second, 10*time.Millisecond)
+		if time.Since(first) < signalsAsOne/2 {
+			require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+		}
+		time.Sleep(time.Until(first.Add(signalsAsOne + 300*time.Millisecond))) // what is tested is time
+		require.NotContains(t, p.stderr.String(), "ending at once")
 		require.Equal(t, cli.ExitFailed, p.signal(t, syscall.SIGINT), p.stderr.String())
 		require.Contains(t, p.stderr.String(), "ending at once")
 	})

@@ -25,6 +25,11 @@ func ok(t *testing.T, dir string, args ...string) string {
 func TestPublishOptions(t *testing.T) {
 	dir := t.TempDir()
 	p := startHost(t, dir)
+	t.Run("ATopicThatNobodyTakesIsNoted", func(t *testing.T) {
+		a := run(t, dir, "", "publish", "lonely", "--data", "x", "-o", "name")
+		require.Equal(t, cli.ExitOK, a.code, a.err)
+		require.Equal(t, "note: no consumer takes lonely of tenant default; what is published there waits\n", a.err)
+	})
 	t.Run("ADelayedMessageWaits", func(t *testing.T) {
 		out := ok(t, dir, "publish", "later", "--data", "x", "--delay", "1h")
 		require.Regexp(t, `(?m)^\d{13}-[0-9a-f]{16} +-$`, out, "no position yet")
@@ -151,7 +156,7 @@ func TestAPausedTopicDeliversNothing(t *testing.T) {
 	misbehave(t, dir, "max_attempts: 1", "trap")
 	p := startHost(t, dir)
 	ok(t, dir, "pause", "trap")
-	ok(t, dir, "publish", "trap", "--data", "x")
+	require.Empty(t, run(t, dir, "", "publish", "trap", "--data", "x").err, "it has a consumer")
 	dead := func() int64 {
 		s, err := p.admin.Topic(t.Context(), "default", "trap")
 		require.NoError(t, err)

@@ -3,16 +3,19 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 
 	"github.com/longshore/longshore/cmd/host/internal/client"
 	"github.com/longshore/longshore/cmd/host/internal/wire"
 	"github.com/longshore/longshore/dispatcher"
+	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/substrate"
 )
 
@@ -133,6 +136,36 @@ func TestAdminDeadLetters(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, wire.Moved{Count: 1, Refused: 1}, m)
 	})
+	t.Run("AnEmptyFilterIsRefusedAndMovesNothing", func(t *testing.T) {
+		publish(t, "empty", "1")
+		h.bury(t, "empty", "timeout")
+		const base = "/admin/v1/tenants/default/topics/empty/dead-letters"
+		for _, name := range []string{"id", "lane", "older_than", "reason"} {
+			for _, move := range []string{"discard", "redrive"} {
+				w := do(t, h.admin, http.MethodPost, base+"/"+move, strings.NewReader(`{"filter":{"`+name+`":""}}`), "Content-Type", "application/json")
+				require.Equal(t, http.StatusUnprocessableEntity, w.Code, w.Body)
+				require.Contains(t, w.Body.String(), "body.filter."+name)
+			}
+			w := do(t, h.admin, http.MethodGet, base+"?"+name+"=", nil)
+			require.Equal(t, http.StatusUnprocessableEntity, w.Code, w.Body)
+			require.Contains(t, w.Body.String(), "query."+name)
+		}
+		w := do(t, h.admin, http.MethodPost, base+"/discard", strings.NewReader(`{"filter":{"older_than":"0s"}}`), "Content-Type", "application/json")
+		require.Equal(t, http.StatusBadRequest, w.Code, w.Body)
+		s, _ := h.log.Stats(testTenant, "empty")
+		require.EqualValues(t, 1, s.DeadLetters)
+		got, err := a.DeadLetters(t.Context(), testTenant, "empty", wire.Filter{Lane: wire.DefaultLane})
+		require.NoError(t, err)
+		require.Len(t, got, 1)
+	})
+	t.Run("AMessageThatDoesNotCheckIsSaidToBeUnreadable", func(t *testing.T) {
+		whole := substrate.Message{ID: "position-7", Envelope: []byte("e")}
+		names := substrate.Message{ID: "position-7"}
+		require.True(t, unreadable(substrate.DeadLetter{Reason: substrate.ReasonCorrupt}, names))
+		require.True(t, unreadable(substrate.DeadLetter{Reason: "timeout", PayloadBytes: 1}, names))
+		require.False(t, unreadable(substrate.DeadLetter{Reason: "timeout"}, whole))
+		require.False(t, unreadable(substrate.DeadLetter{Reason: substrate.ReasonCorrupt}, whole))
+	})
 	t.Run("BadOlderThanSaysWhatIsRight", func(t *testing.T) {
 		_, err := a.DeadLetters(t.Context(), testTenant, "show", wire.Filter{OlderThan: "soon"})
 		var p *wire.Problem
@@ -158,6 +191,53 @@ func TestAdminPolicy(t *testing.T) {
 	require.Equal(t, "default", got.MaxDepth.Source)
 	_, err = a.SetPolicy(t.Context(), testTenant, "p", wire.PolicyChange{})
 	require.ErrorContains(t, err, "nothing to set")
+	none := int64(0)
+	v, err = a.SetPolicy(t.Context(), testTenant, "p", wire.PolicyChange{MaxUnflushed: &none})
+	require.NoError(t, err)
+	require.Equal(t, wire.PolicyValue{Value: &none, Source: "stored"}, v.MaxUnflushed)
+}
+
+// TestAdminPolicyBounds holds what the schema takes against what the log takes.
+func TestAdminPolicyBounds(t *testing.T) {
+	h := newHarness(t)
+	a := client.NewAdmin(h.serveAdmin(t))
+	for name, c := range map[string]struct {
+		least, most int64
+		change      func(n *int64) wire.PolicyChange
+	}{
+		"max_depth":         {1, limits.PolicyMaxDepthCount, func(n *int64) wire.PolicyChange { return wire.PolicyChange{MaxDepth: n} }},
+		"max_rate_per_sec":  {1, limits.PolicyMaxRatePerSec, func(n *int64) wire.PolicyChange { return wire.PolicyChange{MaxRatePerSec: n} }},
+		"max_message_bytes": {1, limits.MessageCeilingBytes, func(n *int64) wire.PolicyChange { return wire.PolicyChange{MaxMessageBytes: n} }},
+		"max_unflushed":     {0, limits.PolicyMaxUnflushed, func(n *int64) wire.PolicyChange { return wire.PolicyChange{MaxUnflushed: n} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, n := range []int64{c.least, c.most} {
+				_, err := a.SetPolicy(t.Context(), testTenant, "p", c.change(&n))
+				require.NoError(t, err)
+			}
+			for _, n := range []int64{c.least - 1, c.most + 1} {
+				_, err := a.SetPolicy(t.Context(), testTenant, "p", c.change(&n))
+				var p *wire.Problem
+				require.ErrorAs(t, err, &p)
+				require.Equal(t, http.StatusUnprocessableEntity, p.Status)
+				require.Contains(t, p.Error(), "body."+name)
+			}
+		})
+	}
+	p := problemOf(zap.NewNop(), fmt.Errorf("set: %w", &substrate.PolicyError{Name: "max_depth", Value: 0, Min: 1, Max: 9}))
+	require.Equal(t, http.StatusBadRequest, p.Status)
+	require.Equal(t, wire.CodeInvalid, p.Code)
+	require.Contains(t, p.Detail, "max_depth: 0 is not allowed: want 1 to 9")
+}
+
+func TestADiskThatIsNearlyFullRefusesPublishes(t *testing.T) {
+	log, err := substrate.Open(t.Context(), substrate.Options{Dir: t.TempDir(), StorageLowBytes: math.MaxUint64})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, log.Close()) }()
+	_, err = log.Publish(t.Context(), substrate.Message{ID: log.MintID(), Tenant: testTenant, Topic: "a", Payload: []byte("x")})
+	p := problemOf(zap.NewNop(), err)
+	require.Equal(t, http.StatusInsufficientStorage, p.Status)
+	require.Equal(t, wire.CodeStorageFull, p.Code)
 }
 
 func TestAdminGuard(t *testing.T) {

@@ -34,17 +34,14 @@ type DataOptions struct {
 	Log       *zap.Logger
 }
 
-// NewData returns the handler of the data interface. Requests that a browser makes for another site are refused.
+// NewData returns the handler of the data interface. Requests that a browser makes for another site are refused: a page
+// could publish to what is open to anonymous producers otherwise.
 func NewData(o DataOptions) http.Handler {
 	d := &data{DataOptions: o, room: semaphore.NewWeighted(bodyBytes)}
 	mux := http.NewServeMux()
 	addHealth(mux, o.Ready)
 	mux.HandleFunc("/", d.serve)
-	guard := http.NewCrossOriginProtection()
-	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		writeProblem(w, problem(http.StatusForbidden, wire.CodeForeign, "requests of other sites' pages are refused"))
-	}))
-	return guard.Handler(mux)
+	return guardData(mux)
 }
 
 type data struct {

@@ -48,6 +48,10 @@ func TestDataPublish(t *testing.T) {
 		require.True(t, ok)
 		require.EqualValues(t, 2, s.Ready)
 	})
+	t.Run("APageOfTheOwnHostMayPublish", func(t *testing.T) {
+		w := h.post(t, "/v1/topics/open-own/messages", "x", "Origin", "http://localhost", "Sec-Fetch-Site", "same-origin")
+		require.Equal(t, http.StatusCreated, w.Code, w.Body)
+	})
 	t.Run("EmptyBodyIsAMessage", func(t *testing.T) {
 		require.Equal(t, http.StatusCreated, h.post(t, "/v1/topics/open-empty/messages", "").Code)
 		require.Empty(t, h.only(t, "open-empty").Payload)
@@ -116,6 +120,10 @@ func TestDataRefusals(t *testing.T) {
 		"ClosedTopic":          {path: "/v1/topics/closed/messages", status: 401, code: wire.CodeUnauthorized},
 		"OtherTenant":          {path: "/v1/topics/open/messages", header: []string{wire.TenantHeader, "other"}, status: 401, code: wire.CodeUnauthorized},
 		"BearerWithoutIssuers": {path: "/v1/topics/open/messages", header: []string{"Authorization", "Bearer x"}, status: 401, code: wire.CodeUnauthorized},
+		"SandboxedPage":        {path: "/v1/topics/open/messages", header: []string{"Origin", "null"}, status: 403, code: wire.CodeForeign},
+		"OtherPortOfThisHost":  {path: "/v1/topics/open/messages", header: []string{"Origin", "http://localhost:1"}, status: 403, code: wire.CodeForeign},
+		"OtherSiteSaysSame":    {path: "/v1/topics/open/messages", header: []string{"Origin", "http://evil.example", "Sec-Fetch-Site", "same-origin"}, status: 403, code: wire.CodeForeign},
+		"OtherSiteNoOrigin":    {path: "/v1/topics/open/messages", header: []string{"Sec-Fetch-Site", "cross-site"}, status: 403, code: wire.CodeForeign},
 		"OtherSite":            {path: "/v1/topics/open/messages", header: []string{"Origin", "http://evil.example"}, status: 403, code: wire.CodeForeign},
 		"OtherPath":            {path: "/v1/topics/open", status: 404, code: wire.CodeNotFound},
 		"TooLarge":             {path: "/v1/topics/open/messages", body: strings.Repeat("x", 1001), status: 413, code: wire.CodeTooLarge},

@@ -50,7 +50,7 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 	case errors.As(err, &depth):
 		return later(problem(http.StatusServiceUnavailable, wire.CodeDepth, err.Error()), time.Second)
 	case errors.Is(err, substrate.ErrStorageFull):
-		return problem(http.StatusInsufficientStorage, wire.CodeStorageFull, "the disk is full; nothing was stored")
+		return problem(http.StatusInsufficientStorage, wire.CodeStorageFull, "the disk is full, or nearly so; nothing was stored")
 	case errors.Is(err, substrate.ErrNotFound):
 		return problem(http.StatusNotFound, wire.CodeNotFound, err.Error())
 	case errors.Is(err, substrate.ErrClosed):

@@ -103,6 +103,7 @@ func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err 
 		return p, closeAll, err
 	}
 	closers = append(closers, p.log.Close)
+	reportLog(o.Logger, p.log.Recovered(), freeBytes, LogDir(o.Host.Data))
 	p.ready.log = p.log
 	if p.context, err = OpenContext(o.Host); err != nil {
 		return p, closeAll, err
@@ -120,7 +121,7 @@ func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err 
 func OpenLog(ctx context.Context, h *config.Host, expired func([]substrate.DeadLetter)) (*substrate.Log, error) {
 	log, err := substrate.Open(ctx, substrate.Options{Dir: LogDir(h.Data), Expired: expired})
 	if err != nil {
-		return nil, fmt.Errorf("open the log in %s: %w", LogDir(h.Data), err)
+		return nil, openError(LogDir(h.Data), err)
 	}
 	if err := log.SetDefaults(policies(h)); err != nil {
 		return nil, errors.Join(fmt.Errorf("set the policies of the host config: %w", err), log.Close())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/longshore/longshore/internal/config"
+	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/runtime"
 )
 
@@ -31,8 +32,7 @@ func Compile(ctx context.Context, engine *runtime.Engine, plan *config.Plan) ([]
 		}
 		var refused *runtime.ModuleError
 		if errors.As(err, &refused) {
-			faults = append(faults, c.ModuleFault(fmt.Sprintf("the host can't run it (%s): %v", refused.Stage, refused.Err),
-				"a core module for GOOS=wasip1 that exports the handler of wasi:messaging"))
+			faults = append(faults, c.ModuleFault(fmt.Sprintf("the host can't run it (%s): %v", refused.Stage, refused.Err), fixOf(refused)))
 			continue
 		}
 		if err != nil {
@@ -43,4 +43,19 @@ func Compile(ctx context.Context, engine *runtime.Engine, plan *config.Plan) ([]
 		return nil, faults
 	}
 	return modules, nil
+}
+
+// fixOf says what would be right for a module that was refused.
+func fixOf(refused *runtime.ModuleError) string {
+	var limit *limits.Error
+	if !errors.As(refused, &limit) {
+		return "want a core module for GOOS=wasip1 that exports the handler of wasi:messaging"
+	}
+	keys := map[limits.Name]string{
+		limits.NameMemory: "limits.memory", limits.NameTableElements: "limits.table_elements", limits.NameCallDepth: "limits.call_depth",
+	}
+	if key, ok := keys[limit.Name]; ok {
+		return "raise " + key + ", or build a module that needs less"
+	}
+	return "want a module that needs less; this bound is the host's own and can't be raised"
 }

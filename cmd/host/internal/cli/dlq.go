@@ -106,7 +106,7 @@ func deadResult(list []wire.DeadLetter) result {
 	}
 	for _, d := range list {
 		r.rows = append(r.rows, []string{
-			d.ID, strconv.FormatUint(d.Position, 10), d.Died.Local().Format(time.DateTime), strconv.Itoa(d.Attempts),
+			d.ID, strconv.FormatUint(d.Position, 10), when(d.Died, time.DateTime), strconv.Itoa(d.Attempts),
 			strconv.Itoa(d.Redriven), strconv.Itoa(d.PayloadBytes), d.Reason,
 		})
 		r.names = append(r.names, d.ID)
@@ -145,8 +145,8 @@ func detailResult(d wire.DeadLetterDetail) result {
 		{"reason", l.Reason},
 		{"attempts", strconv.Itoa(l.Attempts)},
 		{"redriven", strconv.Itoa(l.Redriven)},
-		{"published", l.Published.Local().Format(time.RFC3339)},
-		{"died", l.Died.Local().Format(time.RFC3339)},
+		{"published", when(l.Published, time.RFC3339)},
+		{"died", when(l.Died, time.RFC3339)},
 		{"parent", m.Parent},
 		{"content type", m.ContentType},
 	}
@@ -160,6 +160,14 @@ func detailResult(d wire.DeadLetterDetail) result {
 		rows = append(rows, []string{"payload", preview(m.DataBase64, showPreviewBytes)})
 	}
 	return result{value: d, rows: rows, names: []string{l.ID}}
+}
+
+// when writes a time of a dead letter; one whose own record does not check has none.
+func when(t time.Time, layout string) string {
+	if t.Unix() <= 0 {
+		return "-"
+	}
+	return t.Local().Format(layout)
 }
 
 func laneName(lane string) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"syscall"
 
 	"github.com/longshore/longshore/cmd/host/internal/api"
 	"github.com/longshore/longshore/cmd/host/internal/client"
@@ -19,7 +20,7 @@ const (
 	ExitUsage       = 2 // the command line, a file or a request is not valid
 	ExitUnreachable = 3 // no host answers
 	ExitRefused     = 4 // the host refused: not allowed, a policy, no room
-	ExitConflict    = 5 // timed out, or another host is in the way
+	ExitConflict    = 5 // timed out, or another host or program is in the way
 )
 
 // usageError is a fault of the command line.
@@ -54,7 +55,8 @@ func ExitCode(err error) int {
 		return ExitUnreachable
 	case errors.As(err, &problem):
 		return problemCode(problem)
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, api.ErrSocketInUse), errors.Is(err, substrate.ErrLocked):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, api.ErrSocketInUse), errors.Is(err, substrate.ErrLocked),
+		errors.Is(err, syscall.EADDRINUSE):
 		return ExitConflict
 	default:
 		return ExitFailed

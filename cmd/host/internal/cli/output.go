@@ -1,14 +1,11 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 	"text/tabwriter"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/longshore/longshore/cmd/host/internal/telemetry"
 )
@@ -41,10 +38,7 @@ func checkFormat(format string) error {
 func (r result) print(w io.Writer, format string) error {
 	switch format {
 	case formatJSON:
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		return enc.Encode(r.value)
+		return printJSON(w, r.value)
 	case formatYAML:
 		return printYAML(w, r.value)
 	case formatName:
@@ -89,31 +83,4 @@ func counted(n int, thing string) string {
 func visible(s string) string {
 	trimmed := strings.TrimSuffix(s, "\n")
 	return string(telemetry.Escape([]byte(trimmed)))
-}
-
-// printYAML writes the same keys in the same order as JSON would.
-func printYAML(w io.Writer, v any) error {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("encode: %w", err)
-	}
-	var node yaml.Node
-	if err := yaml.Unmarshal(raw, &node); err != nil {
-		return fmt.Errorf("encode: %w", err)
-	}
-	blockStyle(&node)
-	enc := yaml.NewEncoder(w)
-	enc.SetIndent(2)
-	if err := enc.Encode(&node); err != nil {
-		return fmt.Errorf("encode: %w", err)
-	}
-	return enc.Close()
-}
-
-// blockStyle forgets that the tree was read from JSON.
-func blockStyle(n *yaml.Node) {
-	n.Style = 0
-	for _, c := range n.Content {
-		blockStyle(c)
-	}
 }

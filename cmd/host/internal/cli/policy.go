@@ -99,7 +99,9 @@ func policyResult(v wire.PolicyView) result {
 		name  string
 		value wire.PolicyValue
 	}{
-		{"max_depth", v.MaxDepth}, {"max_rate_per_sec", v.MaxRatePerSec}, {"max_message_bytes", v.MaxMessageBytes},
+		{"max_depth", v.MaxDepth},
+		{"max_rate_per_sec", v.MaxRatePerSec},
+		{"max_message_bytes", v.MaxMessageBytes},
 		{"max_unflushed", v.MaxUnflushed},
 	} {
 		value := "none"

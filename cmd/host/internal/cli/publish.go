@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -80,7 +81,7 @@ func (c *command) publish(ctx context.Context, topic string, f publishFlags) err
 	if err != nil {
 		return err
 	}
-	b := batcher{ctx: ctx, admin: admin, tenant: f.tenant, topic: topic}
+	b := &batcher{ctx: ctx, admin: admin, tenant: f.tenant, topic: topic}
 	for i := 0; err == nil && i < f.count; i++ {
 		for _, p := range payloads {
 			m := wire.NewMessage{ContentType: f.contentType, Metadata: metadata, DataBase64: p}
@@ -93,13 +94,28 @@ func (c *command) publish(ctx context.Context, topic string, f publishFlags) err
 	if err == nil {
 		err = b.flush()
 	}
-	if (wire.Published{Receipts: b.receipts}).AllDuplicates() && err == nil {
-		c.say("a duplicate: a message was published under this idempotency key before; this is its receipt")
+	if err == nil {
+		c.publishNotes(b)
 	}
 	if len(b.receipts) > 0 || err == nil {
 		return errors.Join(err, c.print(receiptsResult(b.receipts)))
 	}
 	return err
+}
+
+// publishNotes says what the receipts don't: that nothing was stored, or that nothing will take it.
+func (c *command) publishNotes(b *batcher) {
+	if (wire.Published{Receipts: b.receipts}).AllDuplicates() {
+		c.say("a duplicate: a message was published under this idempotency key before; this is its receipt")
+		return
+	}
+	consumers, err := b.admin.Consumers(b.ctx)
+	if err != nil {
+		return // what was asked for is done
+	}
+	if !slices.ContainsFunc(consumers, func(k wire.Consumer) bool { return k.Tenant == b.tenant && k.Topic == b.topic }) {
+		c.say("note: no consumer takes %s of tenant %s; what is published there waits", b.topic, b.tenant)
+	}
 }
 
 // payloads reads what is to be published.

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -165,9 +166,9 @@ func (c *command) host() (*config.Host, error) {
 	return h, missingIsUsage(err)
 }
 
-// missingIsUsage marks a file that was named but isn't there as a fault of the command line.
+// missingIsUsage marks a file that was named but isn't there, or is a folder, as a fault of the command line.
 func missingIsUsage(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.ENOTDIR) {
 		return usage(err)
 	}
 	return err

@@ -20,7 +20,7 @@ func (c *command) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "run", Short: "Run a host until it is told to stop", Args: cobra.NoArgs,
 		Long: `Run a host until it is told to stop (SIGINT or SIGTERM). What runs then gets the grace period;
-a second signal ends the host at once. Neither loses a message; the first charges none.`,
+a second signal, a second later or more, ends the host at once. Neither loses a message; the first charges none.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			host, plan, err := c.load(manifest)
 			if err != nil {

@@ -56,7 +56,7 @@ func Escape(p []byte) []byte {
 	var out []byte
 	for i := 0; i < end; {
 		r, n := utf8.DecodeRune(p[i:end])
-		if hidden(r) || r == utf8.RuneError && n == 1 {
+		if Hidden(r) || r == utf8.RuneError && n == 1 {
 			if out == nil {
 				out = append(make([]byte, 0, len(p)+16), p[:i]...)
 			}
@@ -72,8 +72,8 @@ func Escape(p []byte) []byte {
 	return append(out, p[end:]...)
 }
 
-// hidden reports whether r has no visible form of its own.
-func hidden(r rune) bool {
+// Hidden reports whether r has no visible form of its own. A tab has.
+func Hidden(r rune) bool {
 	return r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 

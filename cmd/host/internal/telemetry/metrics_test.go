@@ -62,6 +62,7 @@ func TestMetrics(t *testing.T) {
 			`longshore_messages_published_total{tenant="default",topic="a/b"} 1`,
 			`longshore_backlog_messages{tenant="default",topic="a/b"} 1`,
 			`longshore_dead_letters{tenant="default",topic="a/b"} 0`,
+			`longshore_unflushed{tenant="default",topic="a/b"} 0`,
 			`longshore_in_flight_messages{consumer="c",tenant="default"} 3`,
 			`longshore_consumer_state{consumer="c",state="paused",tenant="default"} 1`,
 		} {
