@@ -16,6 +16,9 @@ var (
 
 // Errors of Open.
 var (
+	// ErrDamaged says that a part of the log does not check: a table of the store, or frames that were durable once. Nothing
+	// was changed.
+	ErrDamaged = errors.New("the log is damaged")
 	// ErrJournalMissing says that the log's journal is gone or empty, although the log was in use: what was acknowledged
 	// last may be lost. Nothing was changed.
 	ErrJournalMissing = errors.New("the journal is missing")

@@ -89,14 +89,22 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	}
 	st, err := store.Open(ctx, filepath.Join(o.Dir, "store"), o.LockWait)
 	if err != nil {
-		return nil, fmt.Errorf("log: %w", err)
+		return nil, fmt.Errorf("log: %w", damagedOr(err))
 	}
 	l, err := recoverLog(o, st)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("log: open %s: %w", o.Dir, err), st.Close())
+		return nil, errors.Join(fmt.Errorf("log: open %s: %w", o.Dir, damagedOr(err)), st.Close())
 	}
 	l.start()
 	return l, nil
+}
+
+// damagedOr makes an ErrDamaged of what the parts of the log say of themselves.
+func damagedOr(err error) error {
+	if gap := new(journal.DamageError); errors.Is(err, store.ErrDamaged) || errors.As(err, &gap) {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return err
 }
 
 func (l *Log) start() {

@@ -97,7 +97,7 @@ func TestOpen(t *testing.T) {
 		_, err = f.WriteAt(make([]byte, 512), 4096)
 		require.NoError(t, errors.Join(err, f.Close()))
 		_, err = Open(t.Context(), Options{Dir: broken, SegmentBytes: testSegment})
-		require.ErrorContains(t, err, "is damaged")
+		require.ErrorIs(t, err, ErrDamaged)
 	})
 
 	t.Run("RefusesAStateOfANewerVersion", func(t *testing.T) {

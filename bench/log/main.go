@@ -56,7 +56,7 @@ func newPlan(short bool) plan {
 	return p
 }
 
-func (p plan) quiet() { quiet(p.atMostQuiet) }
+func (p plan) quiet() { quiet(80*time.Millisecond, p.atMostQuiet) }
 
 func run(ctx context.Context, p plan, profiles string) (err error) {
 	dir, err := os.MkdirTemp("", "longshore-bench")

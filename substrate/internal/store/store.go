@@ -55,6 +55,9 @@ const (
 // ErrNotFound says that there is no record under the key.
 var ErrNotFound = errors.New("no such record")
 
+// ErrDamaged says that a table does not check.
+var ErrDamaged = errors.New("a table is damaged")
+
 // ErrClosed is returned by reads after Close.
 var ErrClosed = errors.New("the store is closed")
 
@@ -89,7 +92,7 @@ func Open(ctx context.Context, dir string, wait time.Duration) (*Store, error) {
 	}
 	// Badger itself notices a damaged table late, by a panic, or not at all.
 	if err := db.VerifyChecksum(); err != nil {
-		return nil, errors.Join(fmt.Errorf("store: %s is damaged: %w", dir, err), db.Close(), lock.Close())
+		return nil, errors.Join(fmt.Errorf("store: %w: %w", ErrDamaged, err), db.Close(), lock.Close())
 	}
 	s := &Store{db: db, dir: dir, lock: lock}
 	s.flush = s.syncFiles

@@ -29,7 +29,7 @@ func (e *DamageError) Unwrap() error { return e.Err }
 
 // openError tells a log that is damaged from one that can't be opened now.
 func openError(dir string, err error) error {
-	if errors.Is(err, substrate.ErrJournalMissing) || strings.Contains(err.Error(), " is damaged: ") { // the store's words
+	if errors.Is(err, substrate.ErrJournalMissing) || errors.Is(err, substrate.ErrDamaged) {
 		return &DamageError{Dir: dir, Err: err}
 	}
 	return fmt.Errorf("open the log in %s: %w", dir, err)

@@ -63,8 +63,8 @@ func TestOpenLogThatIsDamaged(t *testing.T) {
 	require.ErrorAs(t, err, new(*DamageError))
 	require.Regexp(t, "^the log in .*: nothing was changed; restore the folder from a copy$", err.Error())
 
-	damaged := openError("d", fmt.Errorf("log: store: d is damaged: %w", errors.Join(errors.New("one"), errors.New("two"))))
+	damaged := openError("d", fmt.Errorf("log: %w: %w", substrate.ErrDamaged, errors.Join(errors.New("one"), errors.New("two"))))
 	require.EqualError(t, damaged,
-		"the log in d can't be opened: log: store: d is damaged: one; two: nothing was changed; restore the folder from a copy")
+		"the log in d can't be opened: log: the log is damaged: one; two: nothing was changed; restore the folder from a copy")
 	require.NotErrorAs(t, openError("d", os.ErrPermission), new(*DamageError))
 }
