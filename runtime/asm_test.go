@@ -15,6 +15,7 @@ type wasmModule struct {
 	noMemory bool   // memory isn't exported
 	noAlloc  bool   // no cabi_realloc
 	realloc  string // body of cabi_realloc; "" = it answers 32768
+	exported string // name under which the first import is exported; "" = none
 	extra    string // one more exported function of the handler's type
 }
 
@@ -77,6 +78,9 @@ func (m wasmModule) assemble() []byte {
 	}
 	if m.handler != nil {
 		export(handleExport, 0, define(i32, i32, string(m.handler)))
+	}
+	if m.exported != "" {
+		export(m.exported, 0, 0)
 	}
 	if m.extra != "" {
 		export(m.extra, 0, define(i32, i32, opConst(0)))

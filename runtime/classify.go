@@ -77,8 +77,8 @@ func classify(err error, memoryRefused bool) (class Class, detail string) {
 	default:
 		class, detail = classOfTrap(err)
 	}
-	// A guest that ran out of memory gives up in its own way: it traps, exits, or hands out null pointers.
-	if memoryRefused && (class == Trap || class == Exit || class == BadABI) {
+	// A guest that ran out of memory gives up in its own way: it traps or exits. Breaking the ABI is always its fault.
+	if memoryRefused && (class == Trap || class == Exit) {
 		return OutOfMemory, ""
 	}
 	return class, detail

@@ -26,7 +26,7 @@ func TestClassify(t *testing.T) {
 		{&exitError{code: 4294967295}, false, "exit 4294967295"},
 		{&exitError{code: 2}, true, "out-of-memory"},
 		{&messaging.ABIError{Problem: "x"}, false, "bad-abi"},
-		{&messaging.ABIError{Problem: "x"}, true, "out-of-memory"},
+		{&messaging.ABIError{Problem: "x"}, true, "bad-abi"},
 		{messaging.ErrTimeout, true, "timeout"},
 		{limit(limits.NameFuel), true, "out-of-fuel"},
 		{limit(limits.NameCallDepth), false, "stack-overflow"},

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tetratelabs/wazero"
+
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/runtime/internal/meter"
 	"github.com/longshore/longshore/wasi/messaging"
@@ -67,7 +69,7 @@ func (e *Engine) Compile(ctx context.Context, name string, wasm []byte, g limits
 	if err != nil {
 		return nil, fmt.Errorf("runtime: module %s: %w", name, err)
 	}
-	compiled, err := r.CompileModule(ctx, metered)
+	compiled, err := compileModule(ctx, r, metered)
 	if err != nil {
 		return nil, refused(StageCompile, err)
 	}
@@ -79,6 +81,12 @@ func (e *Engine) Compile(ctx context.Context, name string, wasm []byte, g limits
 		return nil, refused(StageInitialise, errors.Join(err, compiled.Close(ctx)))
 	}
 	return m, nil
+}
+
+// compileModule is wazero's, with a panic as an error: what it compiles is a guest's idea.
+func compileModule(ctx context.Context, r wazero.Runtime, wasm []byte) (c wazero.CompiledModule, err error) {
+	defer recoverTo(&err)
+	return r.CompileModule(ctx, wasm)
 }
 
 func digest(wasm []byte) string {

@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,6 +22,16 @@ func TestCompile_Refuses(t *testing.T) {
 	}
 	importing := func(module, name, params, results string) []byte {
 		return small(func(m *wasmModule) { m.imports = []wasmImport{{module, name, params, results}} })
+	}
+	exporting := func(export, wasi, params, results string) []byte {
+		return small(func(m *wasmModule) {
+			m.imports = []wasmImport{{"wasi_snapshot_preview1", wasi, params, results}}
+			m.handler, m.noAlloc = nil, true
+			m.exported = export
+			if export != handleExport {
+				m.handler = []byte(ok)
+			}
+		})
 	}
 	const types = "wasi:messaging/types@0.2.0-draft"
 	cases := map[string]struct {
@@ -53,6 +64,13 @@ func TestCompile_Refuses(t *testing.T) {
 		"InitTraps":      {small(func(m *wasmModule) { m.init = []byte(opUnreachable) }), runtime.StageInitialise, "guest-trap"},
 		"InitNeverEnds":  {small(func(m *wasmModule) { m.init = []byte(opLoop("")) }), runtime.StageInitialise, "out-of-fuel"},
 		"DataOutOfBound": {small(func(m *wasmModule) { m.data = make([]byte, 65536) }), runtime.StageInitialise, "data segment 0 (65536 bytes at 1024) is outside of memory"},
+		"PaddedSIMD": {small(func(m *wasmModule) {
+			// What looks like a constant is an else with an endless loop to who reads one byte after the prefix.
+			m.handler = []byte(ok + "\xfd\x8c\x00\x05\x03\x40\x0c\x00\x0b" + strings.Repeat("\x01", 10) + opDrop)
+		}), runtime.StageDecode, "shortest form"},
+		"HandlerIsAnImport":    {exporting(handleExport, "fd_close", i32, i32), runtime.StageInterface, "is an import"},
+		"ReallocIsAnImport":    {exporting("cabi_realloc", "fd_write", i32x(4), i32), runtime.StageInterface, "is an import"},
+		"PostReturnIsAnImport": {exporting("cabi_post_"+handleExport, "proc_exit", i32, ""), runtime.StageInterface, "is an import"},
 		"NoRealloc": {
 			small(func(m *wasmModule) {
 				m.noAlloc, m.imports = true, []wasmImport{{types, "[method]message.data", i32 + i32, ""}}

@@ -14,9 +14,13 @@
 //	                        deadline and shutdown are checked
 //
 // A guest gives the processor back only where it calls the host: in its imports, and in the yield that the rewriting
-// puts into every loop and function. There, fuel is granted slice by slice; a slice lasts about two milliseconds, so
-// that the garbage collector of the host never waits for longer. Nothing else stops a guest, and nothing closes an
-// instance while it runs.
+// puts into every loop, function and long straight line. There, fuel is granted slice by slice. Slices aim at two
+// milliseconds at most, because the garbage collector of the host waits for them. Nothing else stops a guest, and
+// nothing closes an instance while it runs.
+//
+// Making the instance costs no fuel: its work is the host's, the same for every message of a module, and fixed at deploy
+// by the bounds on memory, table elements and globals. It counts as time of the call, whose deadline is looked at before
+// and after the handler.
 //
 // WASI preview 1 is served with nothing granted: no files, network, arguments or environment. Clocks tick in
 // milliseconds, random is the system's, stdout and stderr go to the call's log, and sleeping ends at the deadline.

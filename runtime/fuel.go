@@ -16,12 +16,13 @@ import (
 )
 
 // Fuel is granted in slices, each of which should take a guest about sliceDuration: the cost of a unit of fuel varies
-// more than a hundredfold between guests.
+// more than a hundredfold between guests, and within one that turns from arithmetic to memory that no cache holds. The
+// largest slice is what such a turn can take by surprise.
 const (
 	sliceDuration = 2 * time.Millisecond
 	firstSlice    = 50_000
 	minSlice      = 10_000
-	maxSlice      = 8_000_000
+	maxSlice      = 100_000
 )
 
 // fuel is what one call may still use.

@@ -46,6 +46,30 @@ func TestInvoke(t *testing.T) {
 			require.Equal(t, first.FuelUsed, m.Invoke(t.Context(), newCall("", nil)).FuelUsed)
 		}
 	})
+	t.Run("AnInstanceThatTookAllTheTimeGetsNoMessage", func(t *testing.T) {
+		m := compile(t, wasmModule{handler: []byte(opConst(0))}) // without a safe point of its own
+		o := m.Invoke(t.Context(), newCall("", func(o *messaging.CallOptions) { o.Limits.CallDuration = 1 }))
+		require.Equal(t, runtime.Timeout, o.Class, o.Err)
+		require.Zero(t, o.FuelUsed)
+	})
+	t.Run("AnAnswerAfterTheDeadlineIsNone", func(t *testing.T) {
+		m := compile(t, wasmModule{
+			imports: []wasmImport{{"wasi_snapshot_preview1", "fd_write", i32x(4), i32}},
+			data:    []byte("\x08\x04\x00\x00\x01\x00\x00\x00\n"), // an iovec at 1024, whose one byte follows
+			handler: []byte(opConst(1) + opConst(1024) + opConst(1) + opConst(512) + opCall(0) + opDrop + opConst(0)),
+		})
+		var call *messaging.Call
+		lines := 0
+		call = newCall("", func(o *messaging.CallOptions) {
+			o.Limits.CallDuration = 50 * time.Millisecond
+			o.Log = func(string, []byte) {
+				lines++
+				<-time.After(time.Until(call.Deadline()))
+			}
+		})
+		require.Equal(t, runtime.Timeout, m.Invoke(t.Context(), call).Class)
+		require.Equal(t, 1, lines)
+	})
 	t.Run("AHandlersErrorIsAnAnswer", func(t *testing.T) {
 		o := m.Invoke(t.Context(), newCall("remember x", nil))
 		require.Equal(t, runtime.GuestError, o.Class)

@@ -21,11 +21,16 @@ type linearMemory struct {
 	buf   []byte
 }
 
-// Reallocate implements experimental.LinearMemory. When memory moves, it takes a quarter more than asked for, within its
-// limit, so that growing page by page costs linear time.
+// Reallocate implements experimental.LinearMemory. When memory moves, it doubles, and takes all of its limit once that is
+// over half of it. So growing page by page costs linear time, and what is left behind for the garbage collector is less,
+// all together, than the limit.
 func (m *linearMemory) Reallocate(size uint64) []byte {
 	if size > uint64(cap(m.buf)) {
-		grown := make([]byte, size, max(size, min(size+size/4, m.limit)))
+		room := 2 * size
+		if room > m.limit/2 {
+			room = max(size, m.limit)
+		}
+		grown := make([]byte, size, room)
 		copy(grown, m.buf)
 		m.buf = grown
 	}

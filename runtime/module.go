@@ -86,7 +86,14 @@ func (r *run) handle(ctx context.Context) (answer *messaging.GuestError, err err
 		return nil, &faultError{err}
 	}
 	defer r.discard(ctx, instance)
-	return r.call.Handle(ctx, instance)
+	if err := r.call.Check(ctx); err != nil {
+		return nil, err // making the instance took all the time
+	}
+	answer, err = r.call.Handle(ctx, instance)
+	if err == nil && !time.Now().Before(r.call.Deadline()) {
+		return nil, messaging.ErrTimeout // after the last safe point
+	}
+	return answer, err
 }
 
 // start begins the call's time and fuel, and returns the context in which its guest functions run.

@@ -74,6 +74,7 @@ const (
 	rightFdWrite      = 1 << 6
 	fdstatRightsAt    = 8
 	iovecBytes        = 8
+	maxIovecs         = 1024 // IOV_MAX of POSIX systems
 	randomChunkBytes  = 64 * limits.KiB
 )
 
@@ -104,6 +105,9 @@ func wasiRead(_ context.Context, w wasiCall) errno {
 	if w.arg(0) != fdStdin {
 		return errnoBadf
 	}
+	if w.arg(2) > maxIovecs {
+		return errnoInval
+	}
 	if !w.memory.WriteUint32Le(w.arg(3), 0) {
 		return errnoFault
 	}
@@ -122,11 +126,10 @@ func wasiWrite(_ context.Context, w wasiCall) errno {
 	default:
 		return errnoBadf
 	}
-	size := uint64(w.arg(2)) * iovecBytes
-	if size > uint64(w.memory.Size()) {
-		return errnoFault
+	if w.arg(2) > maxIovecs {
+		return errnoInval
 	}
-	iovecs, ok := w.memory.Read(w.arg(1), uint32(size))
+	iovecs, ok := w.memory.Read(w.arg(1), w.arg(2)*iovecBytes)
 	if !ok {
 		return errnoFault
 	}

@@ -128,6 +128,11 @@ func (c *Call) Enter(ctx context.Context) {
 	if err := limits.Check(limits.NameHostCalls, c.hostCalls, c.o.Limits.HostCalls); err != nil {
 		panic(err)
 	}
+	c.mustGoOn(ctx)
+}
+
+// mustGoOn panics with the error of Check. Host functions call it before each piece of work that a guest can multiply.
+func (c *Call) mustGoOn(ctx context.Context) {
 	if err := c.Check(ctx); err != nil {
 		panic(err)
 	}

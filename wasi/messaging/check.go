@@ -107,12 +107,19 @@ func checkExports(m wazero.CompiledModule) (faults []error) {
 		case ok && (!isI32s(d.ParamTypes(), w.params) || !isI32s(d.ResultTypes(), w.results)):
 			faults = append(faults, fmt.Errorf("export %q has the signature %s; %s is right",
 				w.name, signature(d.ParamTypes(), d.ResultTypes()), signature(i32s(w.params), i32s(w.results))))
+		case ok && imported(d):
+			faults = append(faults, fmt.Errorf("export %q is an import; the module must define it", w.name))
 		}
 	}
 	if _, ok := m.ExportedMemories()[exportMemory]; !ok {
 		faults = append(faults, fmt.Errorf("no memory: export %q is missing", exportMemory))
 	}
 	return faults
+}
+
+func imported(d api.FunctionDefinition) bool {
+	_, _, is := d.Import()
+	return is
 }
 
 // maxNamedExports bounds how many exports a refusal names.

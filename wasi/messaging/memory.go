@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/tetratelabs/wazero/api"
+
+	"github.com/longshore/longshore/limits"
 )
 
 // exportRealloc is the guest's allocator: (old pointer, old size, alignment, new size) -> pointer.
@@ -45,8 +47,12 @@ func (g *guest) list(ptr, n uint32, s shape) []byte {
 	return g.view(ptr, uint32(bytes))
 }
 
-// text returns the memory of a string, which must be UTF-8.
+// text returns the memory of a string, which must be UTF-8. One that is longer than all that a call may hold is not
+// looked at.
 func (g *guest) text(ptr, n uint32) []byte {
+	if err := limits.Check(limits.NameHeldBytes, int64(n), limits.HeldBytes); err != nil {
+		panic(err)
+	}
 	b := g.view(ptr, n)
 	if !utf8.Valid(b) {
 		panic(&ABIError{Problem: fmt.Sprintf("the string of %d bytes at %d is not UTF-8", n, ptr)})
@@ -59,8 +65,9 @@ func (g *guest) store(ptr uint32, s shape, value []byte) {
 	copy(g.value(ptr, s), value)
 }
 
-// alloc has the guest allocate n values of shape s.
+// alloc has the guest allocate n values of shape s, if there is time left.
 func (g *guest) alloc(ctx context.Context, n int, s shape) uint32 {
+	FromContext(ctx).mustGoOn(ctx)
 	if g.realloc == nil {
 		g.realloc = g.module.ExportedFunction(exportRealloc)
 		if g.realloc == nil {

@@ -6,13 +6,18 @@ import (
 	"github.com/longshore/longshore/limits"
 )
 
+// topic returns the memory of a topic's name. One that is too long is refused without a look at it.
+func (c *Call) topic(ptr, n uint32) ([]byte, *PublishError) {
+	if n > limits.TopicBytes {
+		return nil, &PublishError{Case: Invalid, Text: fmt.Sprintf("the topic has %d bytes, the limit is %d", n, limits.TopicBytes)}
+	}
+	return c.guest.text(ptr, n), nil
+}
+
 // admit checks m against the bounds of the call and asks the host; then it joins the outbox.
 func (c *Call) admit(from *client, topic []byte, m Message) (id string, refused *PublishError) {
 	if from.disconnected {
 		return "", &PublishError{Case: Unavailable, Text: "the client is disconnected"}
-	}
-	if len(topic) > limits.TopicBytes {
-		return "", &PublishError{Case: Invalid, Text: fmt.Sprintf("the topic has %d bytes, the limit is %d", len(topic), limits.TopicBytes)}
 	}
 	m.Topic = ""
 	if err := checkMessage(m); err != nil {

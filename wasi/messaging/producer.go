@@ -8,9 +8,11 @@ import "context"
 //	client, topic ptr, topic len, message, ret | result<_, error>
 func send(ctx context.Context, c *Call, stack []uint64) {
 	from := lookup[*client](&c.handles, arg(stack, 0))
-	topic := c.guest.text(arg(stack, 1), arg(stack, 2))
 	m := c.takeMessage(arg(stack, 3))
-	_, refused := c.admit(from, topic, m.Message)
+	topic, refused := c.topic(arg(stack, 1), arg(stack, 2))
+	if refused == nil {
+		_, refused = c.admit(from, topic, m.Message)
+	}
 	var e *GuestError
 	if refused != nil {
 		e = refused.forSend()

@@ -15,7 +15,7 @@ import (
 func publish(ctx context.Context, c *Call, stack []uint64) {
 	b := c.guest.value(arg(stack, 0), publishArgsShape)
 	from := lookup[*client](&c.handles, binary.LittleEndian.Uint32(b[argsClientAt:]))
-	id, refused := c.publishOne(from, b[argsTopicAt:], b[argsMessageAt:], b[argsOptionsAt:])
+	id, refused := c.publishOne(ctx, from, b[argsTopicAt:], b[argsMessageAt:], b[argsOptionsAt:])
 	out := make([]byte, receiptResultShape.size)
 	c.lowerReceipt(ctx, out, id, refused)
 	c.guest.store(arg(stack, 1), receiptResultShape, out)
@@ -39,16 +39,20 @@ func publishBatch(ctx context.Context, c *Call, stack []uint64) {
 	ids, refusals := make([]string, n), make([]*PublishError, n)
 	for i := range n {
 		b := batch[i*int(outgoingShape.size):]
-		ids[i], refusals[i] = c.publishOne(from, b[outgoingTopicAt:], b[outgoingMessageAt:], b[outgoingOptionsAt:])
+		ids[i], refusals[i] = c.publishOne(ctx, from, b[outgoingTopicAt:], b[outgoingMessageAt:], b[outgoingOptionsAt:])
 	}
 	c.lowerReceipts(ctx, out[batchResultShape.payload:], ids, refusals)
 	c.guest.store(arg(stack, 3), batchResultShape, out)
 }
 
 // publishOne reads one message's parts and admits it. The views are used before the guest runs again.
-func (c *Call) publishOne(from *client, topicAt, messageAt, optionsAt []byte) (id string, refused *PublishError) {
-	topic := c.guest.text(getList(topicAt))
+func (c *Call) publishOne(ctx context.Context, from *client, topicAt, messageAt, optionsAt []byte) (id string, refused *PublishError) {
+	c.mustGoOn(ctx)
 	m := lookup[*message](&c.handles, binary.LittleEndian.Uint32(messageAt))
+	topic, refused := c.topic(getList(topicAt))
+	if refused != nil {
+		return "", refused
+	}
 	if checkCase(optionPublishOptionsShape, optionsAt[0]) == 1 {
 		if refused := refuseOptions(optionsAt[optionPublishOptionsShape.payload:]); refused != nil {
 			return "", refused

@@ -120,6 +120,16 @@ func TestOutboxBounds(t *testing.T) {
 		texts, _ := sendAll(t, none, typed(limits.KeyBytes), typed(limits.KeyBytes+1))
 		require.Equal(t, []string{"", "too-large: content type bytes: 257 is over the limit of 256"}, texts)
 	})
+	t.Run("TopicIsNotReadIfTooLong", func(t *testing.T) {
+		p := newPuppet(t)
+		p.handle = func(m uint32) uint32 {
+			p.call(moduleProducer, "send", p.connect(), 0, ^uint32(0), m, 1024)
+			require.Contains(t, p.list(1024+8), "the topic has 4294967295 bytes")
+			return p.ok()
+		}
+		_, err := p.run(testCall(nil))
+		require.NoError(t, err)
+	})
 	t.Run("Topic", func(t *testing.T) {
 		p := newPuppet(t)
 		p.handle = func(m uint32) uint32 {

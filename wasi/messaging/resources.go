@@ -18,8 +18,9 @@ const defaultClient = "default"
 //
 //	name ptr, name len, ret | result<own<client>, error>
 func clientConnect(ctx context.Context, c *Call, stack []uint64) {
-	name := string(c.guest.text(arg(stack, 0), arg(stack, 1)))
-	if name != defaultClient && !slices.Contains(c.o.Clients, name) {
+	name := c.guest.text(arg(stack, 0), arg(stack, 1))
+	granted := func(client string) bool { return client == string(name) } // a comparison, which doesn't copy
+	if !granted(defaultClient) && !slices.ContainsFunc(c.o.Clients, granted) {
 		c.returnError(ctx, arg(stack, 2), clientResultShape, &GuestError{
 			Case: ErrorPermissionDenied, Text: "this consumer isn't granted a client of that name; \"default\" always is",
 		})
@@ -64,9 +65,8 @@ func messageContentType(ctx context.Context, c *Call, stack []uint64) {
 // messageSetContentType is message.set-content-type: func(content-type: string). The empty one unsets it.
 func messageSetContentType(_ context.Context, c *Call, stack []uint64) {
 	m := c.message(stack)
-	s := c.guest.text(arg(stack, 1), arg(stack, 2))
-	c.hold(m, int64(len(s)-len(m.ContentType)))
-	m.ContentType = string(s)
+	c.hold(m, int64(arg(stack, 2))-int64(len(m.ContentType)))
+	m.ContentType = string(c.guest.text(arg(stack, 1), arg(stack, 2)))
 }
 
 // messageData is message.data: func() -> list<u8>.
@@ -100,16 +100,16 @@ func messageMetadata(ctx context.Context, c *Call, stack []uint64) {
 // is there.
 func messageAddMetadata(_ context.Context, c *Call, stack []uint64) {
 	m := c.message(stack)
+	c.hold(m, int64(arg(stack, 2))+int64(arg(stack, 4))+pairOverheadBytes)
 	key := c.guest.text(arg(stack, 1), arg(stack, 2))
 	value := c.guest.text(arg(stack, 3), arg(stack, 4))
-	c.hold(m, int64(len(key)+len(value)+pairOverheadBytes))
 	kept := c.without(m, string(key))
 	checkPairs(len(kept) + 1)
 	m.Metadata = append(kept, Pair{Key: string(key), Value: string(value)})
 }
 
 // messageSetMetadata is message.set-metadata: func(meta: metadata).
-func messageSetMetadata(_ context.Context, c *Call, stack []uint64) {
+func messageSetMetadata(ctx context.Context, c *Call, stack []uint64) {
 	m := c.message(stack)
 	b := c.guest.list(arg(stack, 1), arg(stack, 2), pairShape)
 	n := len(b) / int(pairShape.size)
@@ -117,11 +117,12 @@ func messageSetMetadata(_ context.Context, c *Call, stack []uint64) {
 	c.hold(m, -pairsBytes(m.Metadata)-pairOverheadBytes*int64(len(m.Metadata)))
 	pairs := make([]Pair, n)
 	for i := range pairs {
+		c.mustGoOn(ctx)
 		pair := b[i*int(pairShape.size):]
-		key := c.guest.text(getList(pair[pairKeyAt:]))
-		value := c.guest.text(getList(pair[pairValueAt:]))
-		c.hold(m, int64(len(key)+len(value)+pairOverheadBytes))
-		pairs[i] = Pair{Key: string(key), Value: string(value)}
+		key, keyBytes := getList(pair[pairKeyAt:])
+		value, valueBytes := getList(pair[pairValueAt:])
+		c.hold(m, int64(keyBytes)+int64(valueBytes)+pairOverheadBytes)
+		pairs[i] = Pair{Key: string(c.guest.text(key, keyBytes)), Value: string(c.guest.text(value, valueBytes))}
 	}
 	m.Metadata = pairs
 }

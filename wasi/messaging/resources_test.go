@@ -197,6 +197,46 @@ func TestABIBreaks(t *testing.T) {
 	}
 }
 
+// Work that a guest multiplies by one call stops at the deadline.
+func TestDeadlineInsideOfHostFunctions(t *testing.T) {
+	t.Run("PublishBatch", func(t *testing.T) {
+		p := newPuppet(t)
+		p.handle = func(m uint32) uint32 {
+			batch := join(p.outgoing("a", m, nil), p.outgoing("b", m, nil), p.outgoing("c", m, nil))
+			return p.call(modulePublisher, "publish-batch", p.connect(), p.bytes(8, batch), 3, 2048)
+		}
+		var c *Call
+		admitted := 0
+		c = testCall(func(o *CallOptions) {
+			o.Admit = func(string, Message) (Admission, *PublishError) {
+				admitted++
+				c.deadline = time.Now()
+				return Admission{}, nil
+			}
+		})
+		_, err := p.run(c)
+		require.ErrorIs(t, err, ErrTimeout)
+		require.Equal(t, 1, admitted)
+	})
+	t.Run("Metadata", func(t *testing.T) {
+		p := newPuppet(t)
+		c := testCall(nil)
+		allocated := 0
+		p.realloc = func(_, _, align, size uint32) uint32 {
+			allocated++
+			c.deadline = time.Now()
+			return p.bump(align, size)
+		}
+		p.handle = func(m uint32) uint32 {
+			p.types("[method]message.set-metadata", m, p.words(make([]uint32, 12)...), 3)
+			return p.types("[method]message.metadata", m, 1024)
+		}
+		_, err := p.run(c)
+		require.ErrorIs(t, err, ErrTimeout)
+		require.Equal(t, 1, allocated)
+	})
+}
+
 // Whatever numbers a guest passes to whatever import, the call goes on or ends with a typed error.
 func TestABI_AnyArguments(t *testing.T) {
 	p := newPuppet(t)
@@ -266,6 +306,16 @@ func TestFloods(t *testing.T) {
 		}},
 		"MetadataPairs": {limits.NameMetadataPairs, func(p *puppet, m uint32) uint32 {
 			return p.types("[method]message.set-metadata", m, 0, maxHeldPairs+1)
+		}},
+		// The lists below lie about what is in memory: their content is refused before a look at it.
+		"UnreadClientName": {limits.NameHeldBytes, func(p *puppet, _ uint32) uint32 {
+			return p.types("[static]client.connect", 0, limits.HeldBytes+1, 1024)
+		}},
+		"UnreadKey": {limits.NameHeldBytes, func(p *puppet, m uint32) uint32 {
+			return p.types("[method]message.remove-metadata", m, 0, ^uint32(0))
+		}},
+		"UnreadPairs": {limits.NameHeldBytes, func(p *puppet, m uint32) uint32 {
+			return p.types("[method]message.set-metadata", m, p.words(0, 20<<20, 0, 20<<20), 1)
 		}},
 		"ResultBytes": {limits.NameResultBytes, func(p *puppet, _ uint32) uint32 { return p.words(1, 3, 0, limits.ResultBytes+1) }},
 	}

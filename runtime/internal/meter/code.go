@@ -130,9 +130,10 @@ func (a *added) overflowBody() wasmbin.Body {
 	return wasmbin.Body{Expr: c}
 }
 
-// growBody is the code of grow for a memory of at most maxPages.
+// growBody is the code of grow for a memory of at most maxPages. Who asks for more than that at once gets -1, but hasn't
+// run out of memory.
 func (a *added) growBody(maxPages int64) wasmbin.Body {
-	const pages, result = 0, 0 // the parameter's local is reused
+	const pages, result = 0, 1
 	var c code
 	c.op(wasmbin.OpMemorySize)
 	c.raw([]byte{0})
@@ -156,11 +157,14 @@ func (a *added) growBody(maxPages int64) wasmbin.Body {
 	c.index(wasmbin.OpLocalTee, result)
 	c.i32(-1)
 	c.op(wasmbin.OpI32Eq)
+	c.index(wasmbin.OpLocalGet, pages)
+	c.i32(int32(min(maxPages, 1<<16)))
+	c.op(wasmbin.OpI32LeU, wasmbin.OpI32And)
 	c.ifThen(func() {
 		c.i32(1)
 		c.index(wasmbin.OpGlobalSet, a.memoryFailed)
 	})
 	c.index(wasmbin.OpLocalGet, result)
 	c.op(wasmbin.OpEnd)
-	return wasmbin.Body{Expr: c}
+	return wasmbin.Body{Locals: []wasmbin.LocalGroup{{Count: 1, Type: wasmbin.I32}}, Expr: c}
 }

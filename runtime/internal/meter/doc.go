@@ -24,14 +24,16 @@
 // was overdrawn after the last check is for the host to compare. A yield is the only point at which a guest in a loop
 // lets the host's garbage collector and scheduler work.
 //
-// A function that calls nothing and has no loop, no bulk instruction and at most leafCost instructions has no check: its
-// caller's next one comes soon enough.
+// No path through code without loops is longer than checkInstrs instructions or checkCalls calls before it meets another
+// check. A function that calls nothing and has no loop, no bulk instruction and at most leafCost instructions has none:
+// its caller's next one comes soon enough.
 //
 // # Call depth
 //
 // A second global holds how many calls may still be nested. A function that calls takes one at entry and gives it back
 // at its end or before a tail call; at none left it yields math.MinInt64, which is never a value of fuel, and must not be
-// answered. Functions that call nothing don't count.
+// answered. Functions that call nothing don't count. A tail call with more parameters or results than fit registers
+// becomes a nested call, because the engine makes one of it.
 //
 //	entry                  body                       end
 //	depth -= 1, check      block T … end              depth += 1
@@ -40,6 +42,7 @@
 // # What else changes
 //
 // The yield function becomes the last import, so that every function index from there on grows by one. Memory and table
-// maxima are clamped. memory.grow calls an appended function that notes a refusal in a third global. All mutable
-// globals are exported under private names, and custom sections other than names are left out.
+// maxima are clamped. memory.grow calls an appended function that notes in a third global that a growth within the limit
+// was refused. All mutable globals are exported under private names, and custom sections other than the names of
+// functions are left out. Integers are in their shortest form, because the engine has shortcuts that others would fool.
 package meter

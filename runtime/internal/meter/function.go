@@ -84,11 +84,8 @@ func (w *rewriter) instr(in *wasmbin.Instr) {
 			w.out.index(wasmbin.OpBr, uint32(w.depth-1))
 			return
 		}
-	case wasmbin.OpReturnCallIndirect:
-		w.leave()
-	case wasmbin.OpReturnCall:
-		w.leave()
-		w.out.index(in.Op, w.a.function(in.X))
+	case wasmbin.OpReturnCall, wasmbin.OpReturnCallIndirect:
+		w.tailCall(in)
 		return
 	case wasmbin.OpCall, wasmbin.OpRefFunc:
 		w.out.index(in.Op, w.a.function(in.X))
@@ -107,10 +104,25 @@ func (w *rewriter) instr(in *wasmbin.Instr) {
 	w.out.raw(in.Raw)
 }
 
-// leave comes before a tail call, which ends the function.
-func (w *rewriter) leave() {
-	if w.plan.nests {
+// tailCall appends a tail call, which ends the function. A wide one becomes a call that nests.
+func (w *rewriter) tailCall(in *wasmbin.Instr) {
+	wide := w.planner.types.wide(in)
+	if w.plan.nests && !wide {
 		w.a.leave(&w.out)
+	}
+	switch {
+	case in.Op == wasmbin.OpReturnCall && wide:
+		w.out.index(wasmbin.OpCall, w.a.function(in.X))
+	case in.Op == wasmbin.OpReturnCall:
+		w.out.index(in.Op, w.a.function(in.X))
+	case wide:
+		w.out.index(wasmbin.OpCallIndirect, in.X)
+		w.out.raw(wasmbin.AppendU32(nil, in.Y))
+	default:
+		w.out.raw(in.Raw)
+	}
+	if wide {
+		w.out.index(wasmbin.OpBr, uint32(w.depth-1))
 	}
 }
 

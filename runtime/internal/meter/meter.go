@@ -136,7 +136,7 @@ func rewrite(m *wasmbin.Module, o *Options, info *Info) bool {
 	a.overflow, a.grow = a.refill+1, a.refill+2
 	shift(m, a)
 	w := &rewriter{
-		a: a, r: wasmbin.NewInstrReader(), planner: planner{r: wasmbin.NewInstrReader()},
+		a: a, r: wasmbin.NewInstrReader(), planner: planner{r: wasmbin.NewInstrReader(), types: newCallTypes(m)},
 		results: &resultTypes{m: m, index: map[string]int{}}, tableMax: o.TableElements,
 	}
 	for i := range m.Code {

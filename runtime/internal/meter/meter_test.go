@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -171,7 +172,11 @@ func TestMemoryGrow(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, uint64(math.MaxUint32), got[0])
 		require.LessOrEqual(t, used, base, "a refusal costs nothing but its instructions")
-		require.Equal(t, uint64(1), failed())
+		plausible := uint64(1)
+		if pages > 10 {
+			plausible = 0 // more than there could ever be
+		}
+		require.Equal(t, plausible, failed())
 	}
 }
 
@@ -206,6 +211,56 @@ func TestCallDepth(t *testing.T) {
 	})
 }
 
+// A tail call whose arguments don't fit registers is an ordinary call to the engine.
+func TestWideTailCallsNest(t *testing.T) {
+	wide := wasmbin.FuncType{Params: slices.Repeat(i32, intRegisters+1)}
+	counted := []byte{0x23, 0, 0x41, 1, 0x6b, 0x24, 0, 0x23, 0, 0x45, 0x04, 0x40, 0x0f, 0x0b} // if --g == 0 return
+	args := bytes.Repeat([]byte{0x41, 5}, 7)
+	direct := slices.Concat(counted, args, []byte{0x12, 0})
+	indirect := slices.Concat(counted, args, []byte{0x41, 0, 0x13, 0, 0})
+	for name, body := range map[string][]byte{"Direct": direct, "Indirect": indirect} {
+		t.Run(name, func(t *testing.T) {
+			m := module(wasmFunc{wide, body})
+			m.Globals = []wasmbin.Global{{Type: wasmbin.GlobalType{Type: wasmbin.I32, Mutable: true}, Init: wasmbin.ConstI32(0)}}
+			m.Tables = []wasmbin.Table{{Type: wasmbin.FuncRef, Limits: wasmbin.Limits{Min: 1}}}
+			m.Elements = []wasmbin.Element{{Type: wasmbin.FuncRef, Offset: wasmbin.ConstI32(0), Funcs: []uint32{0}}}
+			o := testOptions()
+			o.CallDepth = 100
+			g := newGuest(t, m.Encode(), o, ample(), false)
+			g.global(g.info.Globals[0]).Set(100)
+			_, _, err := g.call(o, "f0", make([]uint64, 7)...)
+			require.NoError(t, err)
+			require.Equal(t, uint64(100), g.global(g.info.DepthGlobal).Get())
+			g.global(g.info.Globals[0]).Set(101)
+			_, _, err = g.call(o, "f0", make([]uint64, 7)...)
+			require.ErrorIs(t, err, errDepth)
+		})
+	}
+}
+
+func TestStraightLinesAreChecked(t *testing.T) {
+	checks := func(body []byte) (n int) {
+		m := module(wasmFunc{nothing, body}, wasmFunc{nothing, nil})
+		p := planner{r: wasmbin.NewInstrReader(), types: newCallTypes(m)}
+		for _, s := range p.function(m.Code[0].Expr).segments {
+			if s.check {
+				n++
+			}
+		}
+		return n
+	}
+	call, add := []byte{0x10, 1}, []byte{0x41, 0, 0x1a} // two instructions
+	block := func(body []byte) []byte {
+		return slices.Concat([]byte{0x02, 0x40, 0x41, 0, 0x0d, 0}, body, []byte{0x0b})
+	}
+	require.Equal(t, 1, checks(bytes.Repeat(call, checkCalls-1)))
+	require.Equal(t, 1+3, checks(bytes.Repeat(call, 3*checkCalls)))
+	require.Equal(t, 1+3, checks(bytes.Repeat(add, 3*checkInstrs/2)))
+	// A check inside of what a branch can skip doesn't help who skips it.
+	skippable := append(bytes.Repeat(call, checkCalls-1), block(bytes.Repeat(call, 1))...)
+	require.Equal(t, 1+2, checks(append(skippable, skippable...)), "one inside and one behind")
+}
+
 func TestClamps(t *testing.T) {
 	table := func(least, most uint32) wasmbin.Table {
 		return wasmbin.Table{Type: wasmbin.FuncRef, Limits: wasmbin.Limits{Min: least, Max: most, HasMax: most > 0}}
@@ -226,6 +281,16 @@ func TestClamps(t *testing.T) {
 		got := clamped(t, m, Options{MemoryBytes: 5*pageBytes + 1, TableElements: 110})
 		require.Equal(t, []wasmbin.Limits{{Min: 1, Max: 5, HasMax: true}}, got.Memories)
 		require.Equal(t, []wasmbin.Table{table(10, 40), table(10, 15), table(0, 30)}, got.Tables)
+	})
+	t.Run("MoreItemsThanTheLimitAreRefused", func(t *testing.T) {
+		m := module(wasmFunc{nothing, nil})
+		m.Tables = []wasmbin.Table{table(10, 0)}
+		segment := wasmbin.Element{Type: wasmbin.FuncRef, Offset: wasmbin.ConstI32(0), Funcs: make([]uint32, 10)}
+		m.Elements = slices.Repeat([]wasmbin.Element{segment}, 3)
+		_, _, err := Instrument(m.Encode(), Options{MemoryBytes: pageBytes, TableElements: 30})
+		require.NoError(t, err)
+		_, _, err = Instrument(m.Encode(), Options{MemoryBytes: pageBytes, TableElements: 29})
+		require.ErrorIs(t, err, &limits.Error{Name: wasmbin.NameElementItems})
 	})
 	t.Run("MinimaOverTheLimitAreRefused", func(t *testing.T) {
 		_, _, err := Instrument((&wasmbin.Module{Memories: []wasmbin.Limits{{Min: 2}}}).Encode(), Options{MemoryBytes: pageBytes})
@@ -393,4 +458,15 @@ func FuzzInstrument(f *testing.F) {
 		plain, instrumented := compiles(wasm), compiles(out)
 		require.Equal(t, plain == nil, instrumented == nil, "plain: %v, instrumented: %v", plain, instrumented)
 	})
+}
+
+func TestPaddedIntegersChangeNothing(t *testing.T) {
+	body := func(selectTypes, constant string) []byte {
+		return []byte("\x20\x00" + "\x41\x07" + "\x20\x00" + "\x1c" + selectTypes + "\x7f" + "\x41" + constant + "\x6a")
+	}
+	want, _, err := Instrument(module(wasmFunc{i32I32, body("\x01", "\x05")}).Encode(), testOptions())
+	require.NoError(t, err)
+	got, _, err := Instrument(module(wasmFunc{i32I32, body("\x81\x80\x00", "\x85\x80\x80\x00")}).Encode(), testOptions())
+	require.NoError(t, err)
+	require.Equal(t, want, got)
 }

@@ -63,13 +63,22 @@ func clampMemory(m *wasmbin.Module, limitBytes int64, info *Info) error {
 func maxPages(limitBytes int64) int64 { return min(max(limitBytes, 0)/pageBytes, 1<<16) }
 
 // clampTables lowers the maxima of the module's tables so that together they stay within the limit: what their minima
-// leave of it is shared out evenly.
+// leave of it is shared out evenly. What active segments write into them at each instantiation is bounded alike.
 func clampTables(m *wasmbin.Module, limit int64) error {
 	var sum int64
 	for i := range m.Tables {
 		sum += int64(m.Tables[i].Limits.Min)
 	}
 	if err := limits.Check(limits.NameTableElements, sum, limit); err != nil {
+		return err
+	}
+	var items int64
+	for i := range m.Elements {
+		if e := &m.Elements[i]; e.Mode == wasmbin.Active {
+			items += int64(len(e.Funcs) + len(e.Exprs))
+		}
+	}
+	if err := limits.Check(wasmbin.NameElementItems, items, limit); err != nil {
 		return err
 	}
 	for i := range m.Tables {
@@ -162,14 +171,14 @@ func shiftConst(e wasmbin.ConstExpr, a *added) wasmbin.ConstExpr {
 	return wasmbin.ConstExpr(out)
 }
 
-// shiftNames keeps the name section alone of the custom sections: others may hold offsets into the old code.
+// shiftNames keeps the names of functions alone of the custom sections: others may hold offsets into the old code.
 func shiftNames(m *wasmbin.Module, a *added) {
 	var kept []wasmbin.Custom
 	for _, c := range m.Customs {
 		if c.Name != nameSection {
 			continue
 		}
-		if b, ok := wasmbin.ShiftNames(c.Bytes, a.yield, 1); ok {
+		if b := wasmbin.FunctionNames(c.Bytes, a.yield+uint32(len(m.Functions)), a.yield, 1); b != nil {
 			kept = []wasmbin.Custom{{Name: nameSection, Bytes: b}}
 		}
 	}

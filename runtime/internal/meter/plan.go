@@ -5,10 +5,16 @@ import "github.com/longshore/longshore/runtime/internal/wasmbin"
 // leafCost bounds the instructions of a function that goes without a check, see the package comment.
 const leafCost = 64
 
+// A path through code that doesn't loop meets a check after so many instructions or calls at the latest.
+const (
+	checkInstrs = 4_000
+	checkCalls  = 16
+)
+
 // plan says where a function pays and what else its rewriting has to know.
 type plan struct {
 	segments []segment // by position; the first is the function's entry
-	nests    bool      // has calls that return here
+	nests    bool      // has calls that return here, or wide tail calls
 	lengths  bool      // has instructions that pay by length
 	faithful bool      // leaves tables and segments alone
 	data     bool      // uses data segments
@@ -25,8 +31,10 @@ type segment struct {
 type planner struct {
 	plan
 	r     *wasmbin.InstrReader
+	types *callTypes
 	open  []openBlock
 	live  bool // the last of segments takes the cost of what follows; else it can't be reached
+	since distance
 	total int64
 	loops bool
 	calls bool // including tail calls
@@ -35,6 +43,15 @@ type planner struct {
 type openBlock struct {
 	op       wasmbin.Op
 	targeted bool // a branch leads to the block's label
+	reach    distance
+	entry    distance // of an if
+}
+
+// distance is the longest way from a check to a point of the code.
+type distance struct{ instrs, calls int }
+
+func (d distance) longer(e distance) distance {
+	return distance{max(d.instrs, e.instrs), max(d.calls, e.calls)}
 }
 
 // function plans the function with the given expression, which wasmbin.Decode has accepted.
@@ -60,13 +77,29 @@ func (p *planner) function(expr []byte) *plan {
 func (p *planner) begin(pos int, check bool) {
 	p.segments = append(p.segments, segment{pos: pos, check: check})
 	p.live = true
+	if check {
+		p.since = distance{}
+	}
 }
 
 func (p *planner) pay() {
 	p.total++
 	if p.live {
 		p.segments[len(p.segments)-1].cost++
+		p.since.instrs++
 	}
+}
+
+// far begins a checked block at pos if the last check is too long ago.
+func (p *planner) far(pos int) {
+	if p.live && (p.since.instrs >= checkInstrs || p.since.calls >= checkCalls) {
+		p.begin(pos, true)
+	}
+}
+
+// leave marks what follows as out of reach.
+func (p *planner) leave() {
+	p.live, p.since = false, distance{}
 }
 
 // instr plans one instruction, which ends at pos.
@@ -81,9 +114,12 @@ func (p *planner) instr(in *wasmbin.Instr, pos int) {
 		p.begin(pos, true)
 	case wasmbin.OpIf:
 		p.pay()
-		p.open = append(p.open, openBlock{op: in.Op})
+		p.open = append(p.open, openBlock{op: in.Op, entry: p.since})
 		p.begin(pos, false)
 	case wasmbin.OpElse:
+		b := &p.open[len(p.open)-1]
+		b.reach = b.reach.longer(p.since)
+		p.since, b.entry = b.entry, distance{}
 		p.begin(pos, false)
 	case wasmbin.OpEnd:
 		p.end(pos)
@@ -91,13 +127,16 @@ func (p *planner) instr(in *wasmbin.Instr, pos int) {
 		p.branch(in, pos)
 	case wasmbin.OpReturn, wasmbin.OpUnreachable:
 		p.pay()
-		p.live = false
+		p.leave()
 	case wasmbin.OpReturnCall, wasmbin.OpReturnCallIndirect:
 		p.pay()
-		p.calls, p.live = true, false
+		p.calls = true
+		p.nests = p.nests || p.types.wide(in)
+		p.leave()
 	default:
 		p.pay()
 		p.note(in.Op)
+		p.far(pos)
 	}
 }
 
@@ -106,6 +145,7 @@ func (p *planner) end(pos int) {
 	last := len(p.open) - 1
 	b := p.open[last]
 	p.open = p.open[:last]
+	p.since = p.since.longer(b.reach).longer(b.entry)
 	if b.op == wasmbin.OpIf || b.op == wasmbin.OpBlock && b.targeted {
 		p.begin(pos, false)
 	}
@@ -115,17 +155,24 @@ func (p *planner) branch(in *wasmbin.Instr, pos int) {
 	p.pay()
 	if in.Op == wasmbin.OpBrTable {
 		for _, l := range in.Targets {
-			p.open[len(p.open)-1-int(l)].targeted = true
+			p.target(l)
 		}
-		p.live = false
+		p.leave()
 		return
 	}
-	p.open[len(p.open)-1-int(in.X)].targeted = true
+	p.target(in.X)
 	if in.Op == wasmbin.OpBrIf {
 		p.begin(pos, false)
 	} else {
-		p.live = false
+		p.leave()
 	}
+}
+
+// target notes a branch to the label l.
+func (p *planner) target(l uint32) {
+	b := &p.open[len(p.open)-1-int(l)]
+	b.targeted = true
+	b.reach = b.reach.longer(p.since)
 }
 
 // note takes down what an instruction of straight-line code means for the function.
@@ -134,6 +181,7 @@ func (p *planner) note(op wasmbin.Op) {
 	switch op {
 	case wasmbin.OpCall, wasmbin.OpCallIndirect:
 		p.nests, p.calls = true, true
+		p.since.calls++
 	case wasmbin.OpMemoryGrow:
 		p.calls = true
 	case wasmbin.OpMemoryInit, wasmbin.OpDataDrop:

@@ -14,25 +14,32 @@ type bodyValidator struct {
 	r    *InstrReader
 
 	// Of all functions so far.
+	all              bodyCounts
 	localsByBranches int64
 	branchesSquared  int64
 
 	// Of the function at hand.
-	fn       int
-	locals   uint32
-	open     []label
-	blocks   int64
-	branches int64
-	bulk     int64
-	carried  int64
-	calls    int64
+	fn     int
+	locals uint32
+	open   []label
+	bodyCounts
+}
+
+// bodyCounts is what the caps on functions count.
+type bodyCounts struct {
+	blocks, branches, bulk, carried, calls, trapping int64
+
+	height int64 // of the operand stack, as far as it is known: at least the real one
+	most   int64 // of height
 }
 
 // label is what a branch can name: an open block or the function itself.
 type label struct {
 	op     Op
 	arity  int64 // values that a branch carries
+	params int64 // values that it takes
 	result int64 // values that the end leaves
+	base   int64 // height of the operand stack below its parameters
 }
 
 func newBodyValidator(m *Module, caps *Caps, s *spaces, r *InstrReader) *bodyValidator {
@@ -49,7 +56,7 @@ func (v *bodyValidator) body(i int) error {
 	locals := b.LocalCount() + int64(len(t.Params))
 	v.check(locals, v.caps.Locals, NameLocals)
 	v.locals = uint32(locals)
-	v.blocks, v.branches, v.bulk, v.carried, v.calls = 0, 0, 0, 0, 0
+	v.bodyCounts = bodyCounts{}
 	n := int64(len(t.Results))
 	v.open = append(v.open[:0], label{op: OpBlock, arity: n, result: n})
 	var in Instr
@@ -73,9 +80,20 @@ func (v *bodyValidator) counts(locals int64) {
 	v.check(v.bulk, v.caps.BulkInstrs, NameBulkInstrs)
 	v.check(v.carried, v.caps.CarriedValues, NameCarriedValues)
 	v.check(work, v.caps.LocalsByBranches, NameLocalsByBranches)
-	v.check((v.s.mutableGlobals+addedGlobals)*v.calls, v.caps.GlobalsByCalls, NameGlobalsByCalls)
+	globals := v.s.mutableGlobals + addedGlobals
+	v.check(globals*v.calls, v.caps.GlobalsByCalls, NameGlobalsByCalls)
+	v.check(v.trapping, v.caps.Trapping, NameTrapping)
+	v.check(v.most, v.caps.Operands, NameOperands)
+	v.all.bulk += v.bulk
+	v.all.carried += v.carried
+	v.all.calls += v.calls
+	v.all.trapping += v.trapping
 	v.check(v.localsByBranches, v.caps.ModuleLocalsByBranches, NameModuleLocalsByBranches)
 	v.check(v.branchesSquared, v.caps.ModuleBranchesSquared, NameModuleBranchesSquared)
+	v.check(v.all.bulk, v.caps.ModuleBulkInstrs, NameModuleBulkInstrs)
+	v.check(v.all.carried, v.caps.ModuleCarriedValues, NameModuleCarriedValues)
+	v.check(globals*v.all.calls, v.caps.ModuleGlobalsByCalls, NameModuleGlobalsByCalls)
+	v.check(v.all.trapping, v.caps.ModuleTrapping, NameModuleTrapping)
 }
 
 // addedGlobals is how many mutable globals instrumentation adds at most; the compiler reloads each after each call.
@@ -90,6 +108,7 @@ func (v *bodyValidator) check(actual, limit int64, name limits.Name) {
 
 func (v *bodyValidator) instr(in *Instr) {
 	c := &v.r.c
+	v.trapping += asInt(in.Op.traps())
 	switch in.Op {
 	case OpBlock, OpLoop, OpIf:
 		v.block(in)
@@ -100,29 +119,43 @@ func (v *bodyValidator) instr(in *Instr) {
 			c.fail("else without if")
 		}
 		top.op = OpElse
+		v.height = top.base + top.params
 		return
 	case OpEnd:
+		top := &v.open[len(v.open)-1]
+		v.height = top.base
+		v.push(top.result)
 		v.open = v.open[:len(v.open)-1]
 		return
 	case OpReturn:
 		v.carried += v.open[0].arity
+		return
+	case OpUnreachable:
 		return
 	default:
 	}
 	switch in.imm {
 	case immLabel:
 		v.branch(in.X)
+		v.push(-asInt(in.Op == OpBrIf))
 	case immBrTable:
+		v.push(-1)
 		v.check(int64(len(in.Targets))-1, v.caps.BrTable, NameBrTable)
 		for _, l := range in.Targets {
 			v.branch(l)
 		}
 	case immFunc:
-		if c.index("function", in.X, v.s.funcs) && in.Op != OpRefFunc {
+		if !c.index("function", in.X, v.s.funcs) {
+			return
+		}
+		if in.Op == OpRefFunc {
+			v.push(1)
+		} else {
 			v.call(v.s.funcType[in.X])
 		}
 	case immTypeTable:
 		c.index("table", in.Y, v.s.tables)
+		v.push(-1)
 		if c.index("type", in.X, v.s.types) {
 			v.call(in.X)
 		}
@@ -134,7 +167,6 @@ func (v *bodyValidator) instr(in *Instr) {
 // block opens a block, loop or if.
 func (v *bodyValidator) block(in *Instr) {
 	l := label{op: in.Op}
-	params := int64(0)
 	switch in.block {
 	case blockEmpty:
 	case blockValue:
@@ -144,17 +176,23 @@ func (v *bodyValidator) block(in *Instr) {
 			return
 		}
 		t := &v.m.Types[in.X]
-		params, l.result = int64(len(t.Params)), int64(len(t.Results))
+		l.params, l.result = int64(len(t.Params)), int64(len(t.Results))
 	}
 	l.arity = l.result
 	if in.Op == OpLoop {
-		l.arity = params
+		l.arity = l.params
 	}
+	if in.Op == OpIf {
+		v.push(-1)
+	}
+	v.push(-l.params)
+	l.base = v.height
+	v.push(l.params)
 	v.blocks++
 	if in.Op != OpBlock {
 		v.branches++
 	}
-	v.carried += params + l.result
+	v.carried += l.params + l.result
 	v.open = append(v.open, l)
 	v.check(int64(len(v.open))-1, v.caps.Nesting, NameNesting)
 }
@@ -170,11 +208,20 @@ func (v *bodyValidator) call(typ uint32) {
 	t := &v.m.Types[typ]
 	v.calls++
 	v.carried += int64(len(t.Params) + len(t.Results))
+	v.push(-int64(len(t.Params)))
+	v.push(int64(len(t.Results)))
+}
+
+// push notes n more operands, or fewer. Code that can't be reached may take operands that nobody gave.
+func (v *bodyValidator) push(n int64) {
+	v.height = max(v.height+n, v.open[len(v.open)-1].base)
+	v.most = max(v.most, v.height)
 }
 
 // indices checks the indices of the instructions that neither branch nor call.
 func (v *bodyValidator) indices(in *Instr) {
 	c := &v.r.c
+	v.push(in.Op.stackEffect())
 	if in.Op.PaysByLength() {
 		v.branches++
 		v.bulk++

@@ -36,11 +36,17 @@ type Caps struct {
 	LocalsByBranches int64 // locals × (blocks + branches)
 	CarriedValues    int64 // values that blocks, branches and calls take and give, all together
 	GlobalsByCalls   int64 // mutable globals × calls
+	Trapping         int64 // div, rem, trunc, call_indirect, table.get and table.set
+	Operands         int64 // on the stack at once: with the locals, they are what a call takes of the engine's stack
 
 	// Sums over all functions.
 	ModuleLocals           int64 // locals
 	ModuleLocalsByBranches int64 // LocalsByBranches
 	ModuleBranchesSquared  int64 // Branches²
+	ModuleBulkInstrs       int64
+	ModuleCarriedValues    int64
+	ModuleGlobalsByCalls   int64
+	ModuleTrapping         int64
 }
 
 // DefaultCaps returns the caps of a host. They are set between two measurements: what real toolchains emit, and what
@@ -76,10 +82,16 @@ func DefaultCaps() Caps {
 		LocalsByBranches: 250_000, // SQLite 183,159; 1,000,000 can compile for 15 s
 		CarriedValues:    200_000, // SQLite 2,459
 		GlobalsByCalls:   200_000, // Go 7,194
+		Operands:         1_000,
+		Trapping:         8_000, // SQLite 118; 250,000 compile for 8 s in 2 GiB
 
 		ModuleLocals:           5_000_000,
 		ModuleLocalsByBranches: 20_000_000,  // Go 8,331,998
 		ModuleBranchesSquared:  500_000_000, // Go 186,213,909
+		ModuleBulkInstrs:       25_000,      // Go 4,407
+		ModuleCarriedValues:    3_000_000,   // Go 189,438; 30,000,000 compile for 22 s
+		ModuleGlobalsByCalls:   20_000_000,  // Go 1,085,018
+		ModuleTrapping:         50_000,      // Go 4,540; 100,000 compile for 5 s
 	}
 }
 
@@ -112,6 +124,12 @@ const (
 	NameCarriedValues          limits.Name = "values at blocks, branches and calls of a function"
 	NameBulkInstrs             limits.Name = "bulk instructions of a function"
 	NameGlobalsByCalls         limits.Name = "mutable globals times calls of a function"
+	NameTrapping               limits.Name = "trapping instructions of a function"
+	NameOperands               limits.Name = "operands of a function"
+	NameModuleBulkInstrs       limits.Name = "bulk instructions of a module"
+	NameModuleCarriedValues    limits.Name = "values at blocks, branches and calls of a module"
+	NameModuleGlobalsByCalls   limits.Name = "mutable globals times calls of a module"
+	NameModuleTrapping         limits.Name = "trapping instructions of a module"
 	NameConstInstrs            limits.Name = "instructions of a constant expression"
 	NameCustomSections         limits.Name = "custom sections"
 )

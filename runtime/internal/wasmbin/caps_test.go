@@ -130,6 +130,29 @@ func functionCaps() []capTest {
 			m.Globals = repeated(500, Global{Type: GlobalType{Type: I32, Mutable: true}, Init: ConstI32(0)})
 			return m
 		}},
+		{NameTrapping, func(c Caps) *Module {
+			return oneFunction(FuncType{}, 0, bytes.Repeat([]byte{0x41, 1, 0x41, 1, 0x6d, 0x1a}, int(c.Trapping+1)))
+		}},
+		{NameOperands, func(c Caps) *Module {
+			return oneFunction(FuncType{}, 0, bytes.Repeat([]byte{0x41, 1}, int(c.Operands+1)))
+		}},
+		{NameModuleTrapping, func(c Caps) *Module {
+			return functions(c.ModuleTrapping/c.Trapping+1, oneFunction(FuncType{}, 0, bytes.Repeat([]byte{0x41, 1, 0x41, 1, 0x6d, 0x1a}, int(c.Trapping))))
+		}},
+		{NameModuleBulkInstrs, func(c Caps) *Module {
+			m := oneFunction(FuncType{}, 0, bytes.Repeat([]byte{0x41, 0, 0x41, 0, 0x41, 0, 0xfc, 11, 0}, int(c.BulkInstrs)))
+			m.Memories = []Limits{{}}
+			return functions(c.ModuleBulkInstrs/c.BulkInstrs+1, m)
+		}},
+		{NameModuleCarriedValues, func(c Caps) *Module {
+			return functions(c.ModuleCarriedValues/c.CarriedValues+1, oneFunction(wide, 0, bytes.Repeat([]byte{0x10, 0}, int(c.CarriedValues/200))))
+		}},
+		{NameModuleGlobalsByCalls, func(c Caps) *Module {
+			const globals = 500 - addedGlobals
+			m := oneFunction(FuncType{}, 0, bytes.Repeat([]byte{0x10, 0}, int(c.GlobalsByCalls/500)))
+			m.Globals = repeated(globals, Global{Type: GlobalType{Type: I32, Mutable: true}, Init: ConstI32(0)})
+			return functions(c.ModuleGlobalsByCalls/c.GlobalsByCalls+1, m)
+		}},
 		{NameModuleLocals, func(c Caps) *Module {
 			return functions(c.ModuleLocals/c.Locals+1, oneFunction(FuncType{}, c.Locals, nil))
 		}},

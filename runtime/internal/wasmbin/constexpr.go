@@ -13,13 +13,18 @@ func (d *decoder) constExpr(c *cursor) ConstExpr {
 	start := c.pos
 	d.instr.Reset(c.buf[start:], c.base+start, c.section)
 	var i Instr
+	d.expr = d.expr[:0]
 	for n := int64(1); d.instr.Next(&i); n++ {
 		if !c.check(NameConstInstrs, n, d.caps.ConstInstrs) {
 			return nil
 		}
+		d.expr = append(d.expr, i.Raw...)
 		switch i.Op {
 		case OpEnd:
 			c.pos = start + d.instr.c.pos
+			if len(d.expr) < c.pos-start {
+				return ConstExpr(bytes.Clone(d.expr)) // it was padded
+			}
 			return ConstExpr(c.buf[start:c.pos:c.pos])
 		case OpI32Const, OpI64Const, opF32Const, opF64Const, opV128Const, OpGlobalGet, OpRefNull, OpRefFunc,
 			OpI32Add, OpI32Sub, OpI32Mul, OpI64Add, OpI64Sub, OpI64Mul:
@@ -48,8 +53,7 @@ func (e ConstExpr) I32() (uint32, bool) {
 	for r.Next(&i) {
 		switch i.Op {
 		case OpI32Const:
-			c := cursor{buf: i.Raw[1:]}
-			stack = append(stack, uint32(c.signed(32)))
+			stack = append(stack, uint32(i.value))
 			continue
 		case OpEnd:
 			if len(stack) != 1 || r.More() {

@@ -14,6 +14,7 @@ type cursor struct {
 	pos     int
 	base    int // offset of buf in the module
 	section string
+	padded  bool // an integer was not in its shortest form
 	err     error
 }
 
@@ -80,6 +81,7 @@ func (c *cursor) u32() uint32 {
 		}
 		v |= uint32(b&0x7f) << shift
 		if b < 0x80 {
+			c.padded = c.padded || b == 0
 			return v
 		}
 	}
@@ -88,6 +90,7 @@ func (c *cursor) u32() uint32 {
 // signed reads a signed LEB128 of the given number of bits: 32, 33 or 64.
 func (c *cursor) signed(bits int) int64 {
 	var v int64
+	var sign byte // the bit before those of b
 	for shift := 0; ; shift += 7 {
 		b := c.byte()
 		if spare := bits - shift; spare < 7 {
@@ -100,11 +103,13 @@ func (c *cursor) signed(bits int) int64 {
 		}
 		v |= int64(b&0x7f) << shift
 		if b < 0x80 {
+			c.padded = c.padded || shift > 0 && (b == 0 && sign == 0 || b == 0x7f && sign != 0)
 			if shift+7 < 64 && b&0x40 != 0 {
 				v |= -1 << (shift + 7)
 			}
 			return v
 		}
+		sign = b & 0x40
 	}
 }
 

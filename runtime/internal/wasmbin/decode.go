@@ -50,6 +50,7 @@ type decoder struct {
 	caps  Caps
 	instr *InstrReader
 
+	expr         []byte // scratch of constExpr
 	elementItems int64
 	locals       int64
 }

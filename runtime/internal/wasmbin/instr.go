@@ -4,14 +4,17 @@ import "fmt"
 
 // Instr is one instruction. The index fields mean what the opcode says: of two indices, X is the first in the encoding.
 type Instr struct {
-	Op  Op
-	X   uint32 // label, function, type, local, global, table or segment
-	Y   uint32 // second index, a table
-	Raw []byte // the whole encoding
+	Op Op
+	X  uint32 // label, function, type, local, global, table or segment; of a memory access, the alignment
+	Y  uint32 // second index, a table; of a memory access, the offset
+
+	// Raw is the whole encoding, with integers in their shortest form. It is valid until the next call of Next.
+	Raw []byte
 
 	// Targets are the labels of br_table, the default last. They are valid until the next call of Next.
 	Targets []uint32
 
+	value int64 // of an i32.const or i64.const
 	block blockForm
 	imm   immediate
 }
@@ -30,6 +33,7 @@ type InstrReader struct {
 	c       cursor
 	plain   [256]immediate
 	targets []uint32
+	raw     []byte // of canonical
 }
 
 // NewInstrReader returns a reader that Reset must be called on.
@@ -56,6 +60,7 @@ func (r *InstrReader) Err() error { return r.c.err }
 func (r *InstrReader) Next(i *Instr) bool {
 	c := &r.c
 	start := c.pos
+	c.padded = false
 	op := c.byte()
 	i.Op, i.X, i.Y, i.imm = Op(op), 0, 0, r.plain[op]
 	if i.imm == immUndefined {
@@ -66,6 +71,9 @@ func (r *InstrReader) Next(i *Instr) bool {
 		return false
 	}
 	i.Raw = c.buf[start:c.pos:c.pos]
+	if c.padded {
+		i.Raw = r.canonical(i)
+	}
 	return true
 }
 
@@ -83,6 +91,9 @@ func (r *InstrReader) prefixed(op byte, i *Instr) {
 	case 0xfd:
 		sub = c.u32()
 		i.imm = simdImmediate(sub)
+		if c.padded {
+			c.fail("SIMD instruction %#x is not in its shortest form", sub)
+		}
 	}
 	i.Op = Op(op)<<8 | Op(sub&0xff)
 	if i.imm != immUndefined || c.err != nil {
@@ -125,14 +136,14 @@ func (r *InstrReader) immediates(i *Instr) {
 		c.memoryIndex()
 		c.memoryIndex()
 	case immMemarg:
-		c.memarg()
+		i.X, i.Y = c.memarg()
 	case immMemargLane:
-		c.memarg()
+		i.X, i.Y = c.memarg()
 		c.byte()
 	case immI32:
-		c.signed(32)
+		i.value = c.signed(32)
 	case immI64:
-		c.signed(64)
+		i.value = c.signed(64)
 	case imm4:
 		c.bytes(4)
 	case imm8:
@@ -192,14 +203,14 @@ func (c *cursor) memoryIndex() {
 	}
 }
 
-func (c *cursor) memarg() {
-	align := c.u32()
+func (c *cursor) memarg() (align, offset uint32) {
+	align = c.u32()
 	if align >= 0x40 && align < 0x80 {
 		c.refuse(FeatureMultiMemory, "memory index in a memory argument")
-		return
+		return 0, 0
 	}
 	if align >= 32 {
 		c.fail("alignment of 2^%d", align)
 	}
-	c.u32()
+	return align, c.u32()
 }

@@ -65,16 +65,3 @@ func TestConstExprI32(t *testing.T) {
 		require.False(t, ok, "% x", []byte(e))
 	}
 }
-
-func TestShiftNames(t *testing.T) {
-	functions := "\x02" + "\x00\x01f" + "\x01\x01g"
-	locals := "\x01" + "\x01" + "\x01" + "\x00\x01x"
-	content := rawSection(0, "\x01m") + rawSection(1, functions) + rawSection(2, locals) + rawSection(7, "\x00")
-	got, ok := ShiftNames([]byte(content), 1, 1)
-	require.True(t, ok)
-	want := rawSection(0, "\x01m") + rawSection(1, "\x02"+"\x00\x01f"+"\x02\x01g") + rawSection(2, "\x01"+"\x02"+"\x01"+"\x00\x01x") + rawSection(7, "\x00")
-	require.Equal(t, []byte(want), got)
-
-	_, ok = ShiftNames([]byte(content[:len(content)-1]), 1, 1)
-	require.False(t, ok, "a cut section is not well-formed")
-}

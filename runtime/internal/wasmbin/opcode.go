@@ -36,11 +36,13 @@ const (
 	OpI32Eq              Op = 0x46
 	OpI32LtS             Op = 0x48
 	OpI32LtU             Op = 0x49
+	OpI32LeU             Op = 0x4d
 	OpI64LtS             Op = 0x53
 	OpI64LeU             Op = 0x58
 	OpI32Add             Op = 0x6a
 	OpI32Sub             Op = 0x6b
 	OpI32Mul             Op = 0x6c
+	OpI32And             Op = 0x71
 	OpI64Add             Op = 0x7c
 	OpI64Sub             Op = 0x7d
 	OpI64Mul             Op = 0x7e
@@ -68,6 +70,32 @@ func (op Op) PaysByLength() bool {
 		return false
 	}
 }
+
+// traps reports whether the engine's code for an instruction checks operands and leaves for a trap. Memory accesses,
+// for which it has a cheaper way, don't count.
+func (op Op) traps() bool {
+	switch {
+	case op == OpCallIndirect, op == OpReturnCallIndirect, op == opTableGet, op == OpTableSet,
+		op >= opI32DivS && op <= opI32RemU, op >= opI64DivS && op <= opI64RemU,
+		op >= opI32TruncF32S && op <= opI32TruncF64U, op >= opI64TruncF32S && op <= opI64TruncF64U:
+		return true
+	default:
+		return false
+	}
+}
+
+// Opcodes of traps.
+const (
+	opTableGet     Op = 0x25
+	opI32DivS      Op = 0x6d
+	opI32RemU      Op = 0x70
+	opI64DivS      Op = 0x7f
+	opI64RemU      Op = 0x82
+	opI32TruncF32S Op = 0xa8
+	opI32TruncF64U Op = 0xab
+	opI64TruncF32S Op = 0xae
+	opI64TruncF64U Op = 0xb1
+)
 
 // immediate says what follows an opcode.
 type immediate uint8
