@@ -30,7 +30,7 @@ func recoverLog(o Options, st *store.Store) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	if j.Fresh() && (r.checkpoint.frame > 0 || r.checkpoint.opening > 1) {
+	if j.Fresh() && r.checkpoint.frame > 0 { // a log that was killed before its first frame may have no journal yet
 		return nil, errors.Join(fmt.Errorf("%w: the store has the frames up to %d, and there is no journal to tell of later ones",
 			ErrJournalMissing, r.checkpoint.frame), j.Close())
 	}

@@ -82,6 +82,20 @@ func TestOpen(t *testing.T) {
 		require.Equal(t, Recovered{Topics: 1, Backlog: 2, Frames: 1}, openLog(t, whole).Recovered())
 	})
 
+	t.Run("TakesAStoreThatWasKilledBeforeItHadAJournal", func(t *testing.T) {
+		dir := crash(t, func() string {
+			dir := t.TempDir()
+			openLog(t, dir)
+			return dir
+		}())
+		for range 3 {
+			require.NoError(t, os.RemoveAll(filepath.Join(dir, "journal"))) // as after a kill between the store and it
+			l, err := Open(t.Context(), Options{Dir: dir, SegmentBytes: testSegment})
+			require.NoError(t, err)
+			require.NoError(t, l.Close())
+		}
+	})
+
 	t.Run("RefusesAStoreWithADamagedTable", func(t *testing.T) {
 		dir := t.TempDir()
 		l := openLog(t, dir)
