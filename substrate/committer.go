@@ -197,6 +197,7 @@ func (c *committer) prepare() error {
 	case err != nil:
 		return c.fail(err)
 	}
+	c.behind.unsynced += c.bytes
 	return nil
 }
 

@@ -188,6 +188,7 @@ type batch struct {
 	record []byte              // the checkpoint
 	freed  int64               // bytes of what it deletes
 	sync   bool                // to be made durable
+	synced bool                // storing it made the batches before it durable
 }
 
 // cut turns the effects into a batch. State and effects must be those of exactly the frames up to cp.frame.

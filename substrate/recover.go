@@ -206,7 +206,7 @@ func (r *recovery) replay(f journal.Frame) (err error) {
 func (r *recovery) flush() error {
 	r.checkpoint.nextPosition = r.state.nextPosition
 	b := r.state.effects.cut(r.checkpoint)
-	if err := r.store.Write(b.early, b.last, b.record); err != nil {
+	if _, err := r.store.Write(b.early, b.last, b.record); err != nil {
 		return err
 	}
 	b.stored()

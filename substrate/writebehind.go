@@ -8,15 +8,16 @@ import (
 
 // writeBehind carries cuts of the state into the store, one at a time. The committer owns it; its goroutine writes.
 type writeBehind struct {
-	log     *Log
-	batches chan *batch
-	stored  chan error // one answer for each batch
-	busy    bool       // a batch is being stored
-	durable uint64     // the frame that the store will durably hold once it is
-	last    uint64     // the frame that the store holds by then
-	timer   *time.Timer
-	armed   bool // the timer runs
-	due     bool // the timer fired: what is owed has waited long enough
+	log      *Log
+	batches  chan *batch
+	stored   chan error // one answer for each batch
+	busy     bool       // a batch is being stored
+	storing  *batch     // that one
+	last     uint64     // the frame up to which the store held the journal before it
+	unsynced int64      // journal bytes since the store was last synced on demand
+	timer    *time.Timer
+	armed    bool // the timer runs
+	due      bool // the timer fired: what is owed has waited long enough
 }
 
 func newWriteBehind(l *Log) writeBehind {
@@ -49,7 +50,8 @@ func (w *writeBehind) abandon() {
 }
 
 func (l *Log) storeBatch(b *batch) error {
-	if err := l.store.Write(b.early, b.last, b.record); err != nil {
+	var err error
+	if b.synced, err = l.store.Write(b.early, b.last, b.record); err != nil {
 		return err
 	}
 	if b.sync {
@@ -107,12 +109,10 @@ func (c *committer) cut(sync bool) error {
 	l.state.effects = newEffects()
 	l.flushing = b
 	l.mu.Unlock()
-	b.sync = sync
-	w.durable, w.last = w.last, b.frame
-	if b.sync {
-		w.durable = b.frame
+	if b.sync = sync || w.unsynced >= l.maxCommitBytes; b.sync {
+		w.unsynced = 0
 	}
-	w.busy, w.due, w.armed = true, false, false
+	w.busy, w.due, w.armed, w.storing = true, false, false, b
 	w.timer.Stop()
 	w.batches <- b
 	return nil
@@ -125,7 +125,14 @@ func (c *committer) behindDone(err error) {
 		_ = c.fail(err) // told through Log.Err: no caller waits for this
 		return
 	}
-	c.log.journal.Release(c.behind.durable)
+	b := c.behind.storing
+	switch {
+	case b.sync:
+		c.log.journal.Release(b.frame)
+	case b.synced:
+		c.log.journal.Release(c.behind.last)
+	}
+	c.behind.last = b.frame
 }
 
 // flushStore brings the store up to date and waits for it; with sync, durably, so that the whole journal is free.

@@ -70,8 +70,22 @@ func TestACheckpointNeverOutlivesWhatItVouchesFor(t *testing.T) {
 	t.Run("WhenTheValueLogIsWrittenBackLater", func(t *testing.T) {
 		d := openOnDisk(t)
 		for n := range uint64(3) {
-			require.NoError(t, d.store.Write([]Op{{Key: key.Message(n + 1), Body: make([]byte, 100_000)}}, nil, number(n+1)))
+			write(t, d.store, []Op{{Key: key.Message(n + 1), Body: make([]byte, 100_000)}}, nil, number(n+1))
 		}
+		vouched(t, d.afterPowerCut("*.mem"))
+	})
+
+	t.Run("AndFewBatchesNeedASync", func(t *testing.T) {
+		d := openOnDisk(t)
+		syncs := 0
+		for n := range uint64(100) {
+			synced, err := d.store.Write([]Op{{Key: key.Message(n + 1), Body: make([]byte, 1_000)}}, nil, number(n+1))
+			require.NoError(t, err)
+			if synced {
+				syncs++
+			}
+		}
+		require.Equal(t, 1, syncs, "the first, since nothing is known of the memtable")
 		vouched(t, d.afterPowerCut("*.mem"))
 	})
 
@@ -92,7 +106,7 @@ func TestACheckpointNeverOutlivesWhatItVouchesFor(t *testing.T) {
 					return err
 				}
 			}
-			require.NoError(t, d.store.Write([]Op{{Key: key.Message(n), Body: make([]byte, 60_000)}}, nil, number(n)))
+			write(t, d.store, []Op{{Key: key.Message(n), Body: make([]byte, 60_000)}}, nil, number(n))
 			var err error
 			mems, err = filepath.Glob(filepath.Join(d.store.dir, "*.mem"))
 			require.NoError(t, err)
@@ -107,7 +121,7 @@ func TestReadsAfterAndDuringCloseGetErrClosed(t *testing.T) {
 	s, err := Open(t.Context(), t.TempDir(), time.Second)
 	require.NoError(t, err)
 	key := TopicOf("a", "b")
-	require.NoError(t, s.Write([]Op{{Key: key.Message(1), Body: []byte("x")}}, nil, nil))
+	write(t, s, []Op{{Key: key.Message(1), Body: []byte("x")}}, nil, nil)
 	closing, closed := make(chan struct{}), make(chan error, 1)
 	require.NoError(t, s.Scan(key.Messages(), key.Message(0), func(_, _ []byte, err error) bool {
 		require.NoError(t, err)

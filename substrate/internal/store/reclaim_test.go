@@ -46,10 +46,10 @@ func TestReclaim(t *testing.T) {
 					deletes = append(deletes, Op{Key: key.Message(uint64(i))})
 				}
 			}
-			require.NoError(t, s.Write(puts, nil, nil))
+			write(t, s, puts, nil, nil)
 			full := used(t, dir)
 			require.Greater(t, full, int64(140_000_000))
-			require.NoError(t, s.Write(nil, deletes, nil))
+			write(t, s, nil, deletes, nil)
 			require.NoError(t, s.Reclaim())
 			require.Less(t, used(t, dir), full/3)
 			for i := range n {

@@ -70,6 +70,7 @@ type Store struct {
 	dir    string
 	lock   *os.File
 	flush  func() error // syncs what Badger wrote; tests watch it
+	grown  grown        // since the memtable was rotated
 	use    sync.RWMutex // held by reads, so that Close waits for them: Badger unmaps its files
 	closed bool         // guarded by use
 }
@@ -134,21 +135,27 @@ func (s *Store) Abandon() error { return s.lock.Close() }
 // Write stores a batch. The ops of early may become visible on their own, in several transactions; those of last become
 // visible at once, together with the checkpoint: early holds only what nobody looks at before last names it.
 //
-// Everything before last is durable when last is written: Badger spreads values and memtables over several files, which
-// the system writes back in any order, and a checkpoint must never survive a power cut that what it vouches for did not.
-// So when Write returns, all batches before this one are durable; this one is after the next Write, or Sync.
-func (s *Store) Write(early, last []Op, checkpoint []byte) error {
+// A checkpoint never survives a power cut that what it vouches for did not: see grown. Write reports whether it made
+// durable, for that, all that was written before last: the batches before this one among it.
+func (s *Store) Write(early, last []Op, checkpoint []byte) (synced bool, err error) {
+	last = append(last, Op{Key: metaKey(checkpointName), Body: checkpoint})
+	s.grown.begin()
+	s.grown.add(early)
 	for len(early) > 0 {
 		n := fitting(early)
 		if err := s.commit(early[:n]); err != nil {
-			return err
+			return false, err
 		}
 		early = early[n:]
 	}
-	if err := s.flush(); err != nil {
-		return err
+	synced, err = s.grown.unsafe(s.dir, last)
+	if synced && err == nil {
+		err = s.flush()
 	}
-	return s.commit(append(last, Op{Key: metaKey(checkpointName), Body: checkpoint}))
+	if err != nil {
+		return false, err
+	}
+	return synced, s.commit(last)
 }
 
 // fitting returns how many of ops fit into one transaction, at least 1.

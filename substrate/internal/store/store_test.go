@@ -21,12 +21,18 @@ func openStore(t *testing.T, dir string) *Store {
 	return s
 }
 
+func write(t *testing.T, s *Store, early, last []Op, checkpoint []byte) {
+	t.Helper()
+	_, err := s.Write(early, last, checkpoint)
+	require.NoError(t, err)
+}
+
 func TestStore(t *testing.T) {
 	t.Run("GivesBackWhatWasWrittenAndTheCheckpoint", func(t *testing.T) {
 		s := openStore(t, t.TempDir())
 		topic := TopicOf("acme", "orders")
 		early := []Op{{Key: topic.Message(1), Body: []byte("a")}, {Key: topic.Message(2), Body: nil}, {Key: topic.Message(3), Body: []byte{}}}
-		require.NoError(t, s.Write(early, []Op{{Key: topic.State(), Body: []byte("state")}}, []byte("cp")))
+		write(t, s, early, []Op{{Key: topic.State(), Body: []byte("state")}}, []byte("cp"))
 		body, err := s.Get(topic.Message(1))
 		require.NoError(t, err)
 		require.Equal(t, "a", string(body))
@@ -47,7 +53,7 @@ func TestStore(t *testing.T) {
 		for i := range 400 {
 			early = append(early, Op{Key: topic.Message(uint64(i)), Body: make([]byte, 50_000)})
 		}
-		require.NoError(t, s.Write(early, nil, nil))
+		write(t, s, early, nil, nil)
 		n := 0
 		require.NoError(t, s.Scan(topic.Messages(), topic.Message(0), func(_, body []byte, err error) bool {
 			require.NoError(t, err)
@@ -60,9 +66,9 @@ func TestStore(t *testing.T) {
 
 	t.Run("TopicsHopsOverMessagesWhoseTopicNeverBecameVisible", func(t *testing.T) {
 		s := openStore(t, t.TempDir())
-		require.NoError(t, s.Write(
+		write(t, s,
 			[]Op{{Key: TopicOf("a", "cut short").Message(1), Body: []byte("x")}, {Key: TopicOf("b", "whole").Message(2), Body: []byte("y")}},
-			[]Op{{Key: TopicOf("b", "whole").State(), Body: []byte("state")}}, nil))
+			[]Op{{Key: TopicOf("b", "whole").State(), Body: []byte("state")}}, nil)
 		var seen []string
 		require.NoError(t, s.Topics(func(tenant, topic string, state []byte, err error) error {
 			require.NoError(t, err)
