@@ -35,7 +35,7 @@ lint: $(GOLANGCI) ## vet and lint every module
 	$(GOLANGCI) run ./...
 	cd guests/go && GOOS=wasip1 GOARCH=wasm go vet ./...
 	cd examples/orders/guests && GOOS=wasip1 GOARCH=wasm go vet ./...
-	cd bench && go vet ./...
+	cd bench && go vet ./... && $(abspath $(GOLANGCI)) run -c ../.golangci.yml ./...
 
 fmt: $(GOLANGCI) ## format the sources
 	$(GOLANGCI) fmt ./...
@@ -46,8 +46,8 @@ guests: ## build the guests from source and run their tests
 
 bench: bench-log ## run all benchmarks that print figures
 
-bench-log: ## benchmark the log against its own limits
-	cd bench && go run ./log $(if $(BENCH_SHORT),-rounds 200 -backlog 100000)
+bench-log: ## benchmark the log against a raw file and JetStream
+	cd bench && go run ./log $(if $(BENCH_SHORT),-short)
 
 demo: ## see the whole job done
 	go run ./cmd/host demo
