@@ -162,7 +162,7 @@ func (p *claimPlan) bury(t *topic, f *flight, now time.Time) {
 // deliver reads what the claim took. A message whose record does not check is buried; after a fault of the database, or
 // for a record of a newer program, the error comes beside what could be read, and the leases of the rest run out.
 func (l *Log) deliver(ctx context.Context, t *topic, p *claimPlan) (ClaimResult, error) {
-	result := ClaimResult{Buried: p.letters}
+	result := ClaimResult{Buried: p.letters, Deliveries: make([]Delivery, 0, len(p.taken))}
 	var faults []error
 	var corrupt []Settlement
 	for i := range p.taken {

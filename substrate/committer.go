@@ -207,6 +207,7 @@ func (c *committer) plan() (frames []journal.Frame, durable bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
+	room := l.space.look()
 	next := l.journal.Next()
 	var ends []int
 	c.body = c.body[:0]
@@ -214,7 +215,7 @@ func (c *committer) plan() (frames []journal.Frame, durable bool) {
 		if r.plan == nil {
 			continue
 		}
-		if r.err = l.space.admits(r.need); r.err != nil {
+		if r.err = room.admits(r.need); r.err != nil {
 			continue
 		}
 		if l.state.effects.full() { // one batch of the store would not hold the effects of more

@@ -45,7 +45,7 @@ func (k *keeper) run() {
 
 // pressed reports whether the disk is nearly full and there is something to gain from tidying now.
 func (k *keeper) pressed() bool {
-	return k.freed > 0 && time.Since(k.tidied) >= limits.ReclaimPause && k.log.space.admits(needMuch) != nil
+	return k.freed > 0 && time.Since(k.tidied) >= limits.ReclaimPause && k.log.space.look().admits(needMuch) != nil
 }
 
 // tidy gives back the space of what was deleted.

@@ -3,6 +3,7 @@ package substrate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/longshore/longshore/limits"
@@ -149,7 +150,7 @@ func (l *Log) dropDuplicates(all []published, receipts []Receipt, f *publishFram
 	}
 	kept := make([]published, 0, len(all))
 	position := f.first
-	seen := map[key]Receipt{}
+	var seen map[key]Receipt
 	for i := range all {
 		e := &all[i]
 		if e.key != nil {
@@ -172,6 +173,9 @@ func (l *Log) dropDuplicates(all []published, receipts []Receipt, f *publishFram
 		e.origin.expires, e.origin.deadline = e.options.expires(visibleAt(f.at, e.due))
 		if e.key != nil {
 			e.key.until = f.at + int64(limits.IdempotencyWindow)
+			if seen == nil {
+				seen = map[key]Receipt{}
+			}
 			seen[key{e.name, e.key.hash}] = Receipt{ID: receipts[i].ID, Position: receipts[i].Position, Duplicate: true}
 		}
 		kept = append(kept, *e)
@@ -189,6 +193,9 @@ func (l *Log) firstUse(e *published, now int64) *firstUse {
 
 // checkTopics refuses a publish that would make too many topics for a tenant.
 func (l *Log) checkTopics(entries []published) error {
+	if !slices.ContainsFunc(entries, func(e published) bool { return l.state.topics[e.name] == nil }) {
+		return nil
+	}
 	made := map[TopicName]struct{}{}
 	perTenant := map[string]int{}
 	for i := range entries {
@@ -225,6 +232,9 @@ func (l *Log) unuseIDs(entries []published) {
 
 // demandsOf sums up, per topic, the messages that no reservation has admitted yet.
 func demandsOf(entries []published) []demand {
+	if len(entries) == 1 && !entries[0].reservation.holds(entries[0].name) {
+		return []demand{{name: entries[0].name, messages: 1, largestBytes: int64(entries[0].origin.payloadBytes)}}
+	}
 	var demands []demand
 	index := map[TopicName]int{}
 	for i := range entries {

@@ -24,21 +24,31 @@ type space struct {
 	free         func() (uint64, error)
 }
 
-// admits returns ErrStorageFull if the disk has not enough room for what a request needs. A disk that can't be asked is full.
-func (s *space) admits(n need) error {
-	if n == needNothing {
-		return nil
-	}
-	least := s.reserve
-	if n == needMuch {
-		least = s.low
-	}
+// room is the free space of the disk at one moment. A disk that can't be asked is full.
+type room struct {
+	*space
+	bytes uint64
+	err   error
+}
+
+func (s *space) look() room {
 	free, err := s.free()
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrStorageFull, err)
+	return room{s, free, err}
+}
+
+// admits returns ErrStorageFull if there is not enough room for what a request needs.
+func (r room) admits(n need) error {
+	least := r.reserve
+	if n == needMuch {
+		least = r.low
 	}
-	if free < least {
-		return fmt.Errorf("%w: %d bytes are free, fewer than the %d that are kept", ErrStorageFull, free, least)
+	switch {
+	case n == needNothing:
+		return nil
+	case r.err != nil:
+		return fmt.Errorf("%w: %w", ErrStorageFull, r.err)
+	case r.bytes < least:
+		return fmt.Errorf("%w: %d bytes are free, fewer than the %d that are kept", ErrStorageFull, r.bytes, least)
 	}
 	return nil
 }
