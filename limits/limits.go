@@ -139,7 +139,7 @@ type Guest struct {
 	ResultBytes    int64         // bytes of the handler's result
 }
 
-// DefaultGuest returns the defaults of spec/limits.
+// DefaultGuest returns the defaults.
 func DefaultGuest() Guest {
 	return Guest{
 		Fuel:           FuelPerDelivery,
