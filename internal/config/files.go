@@ -7,6 +7,7 @@ type hostFile struct {
 	Data     textPath     `json:"data,omitempty" jsonschema_description:"The data folder. A relative path is relative to this file."`
 	Keys     textPath     `json:"keys,omitempty" jsonschema_description:"The folder of the signing keys. Default: keys in the data folder."`
 	Listen   listenFile   `json:"listen,omitempty" jsonschema_description:"Where the host is reached."`
+	Storage  storageFile  `json:"storage,omitempty" jsonschema_description:"How much of the disk is left free."`
 	Log      logFile      `json:"log,omitempty" jsonschema_description:"How the host logs."`
 	Grace    *duration    `json:"grace,omitempty" jsonschema_description:"What running deliveries get to finish when the host stops."`
 	Defaults deliveryFile `json:"defaults,omitempty" jsonschema_description:"What a consumer gets that its manifest doesn't say."`
@@ -17,6 +18,11 @@ type hostFile struct {
 type listenFile struct {
 	HTTP  string   `json:"http,omitempty" jsonschema:"title=host:port such as 127.0.0.1:7878,pattern=^.*:[0-9]+$" jsonschema_description:"Address of the data listener."`
 	Admin textPath `json:"admin,omitempty" jsonschema_description:"Path of the admin Unix socket. Default: admin.sock in the data folder."`
+}
+
+type storageFile struct {
+	Low     *size `json:"low,omitempty" jsonschema_description:"Free space of the disk below which publishes are refused."`
+	Reserve *size `json:"reserve,omitempty" jsonschema_description:"Free space below which nothing is done but what gives space back."`
 }
 
 type logFile struct {

@@ -15,12 +15,17 @@ type Host struct {
 	Data     string        // the data folder: absolute, or relative to the working directory
 	Keys     string        // the folder of the signing keys; Data/keys unless set
 	Listen   Listen        // where the host is reached
+	Storage  Storage       // how much of the disk is left free
 	Log      Log           // the host's own log
 	Grace    time.Duration // what running deliveries get when the host stops
 	Defaults Delivery      // what a consumer gets that doesn't say
 	Ceilings Delivery      // what a consumer may ask for at most
 	Topics   []Topic       // policy by topic, in the order of the file; (Tenant, Topic) is unique
 }
+
+// Storage says how much of the disk is left free, in bytes: below Low publishes are refused, below Reserve nothing is done
+// but what gives space back.
+type Storage struct{ Low, Reserve int64 }
 
 // Listen says where the host is reached.
 type Listen struct {
@@ -101,6 +106,7 @@ func DefaultHost() *Host {
 	h := &Host{
 		Data:     "longshore-data",
 		Listen:   Listen{HTTP: "127.0.0.1:7878"},
+		Storage:  Storage{Low: limits.StorageLowBytes, Reserve: limits.StorageReserveBytes},
 		Log:      Log{Level: "info", Format: "json"},
 		Grace:    limits.GraceDuration,
 		Defaults: DefaultDelivery(),

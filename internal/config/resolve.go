@@ -13,6 +13,9 @@ import (
 // defaultTenant owns what names no tenant.
 const defaultTenant = "default"
 
+// leastReserve is the least free space that the log can tell from a full disk between two commits.
+const leastReserve = 32 * limits.MiB
+
 // maxSocketPath is the longest path that a Unix socket can have here.
 const maxSocketPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 
@@ -30,6 +33,14 @@ func (f *hostFile) resolve(s *sources) *Host {
 	h.Listen.HTTP = or(f.Listen.HTTP, h.Listen.HTTP)
 	h.Log = Log{Level: or(f.Log.Level, h.Log.Level), Format: or(f.Log.Format, h.Log.Format)}
 	h.derive()
+	for _, mark := range []struct {
+		given *size
+		value *int64
+	}{{f.Storage.Low, &h.Storage.Low}, {f.Storage.Reserve, &h.Storage.Reserve}} {
+		if mark.given != nil {
+			*mark.value = int64(*mark.given)
+		}
+	}
 	if f.Grace != nil {
 		h.Grace = time.Duration(*f.Grace)
 	}
@@ -52,6 +63,13 @@ func or(given, otherwise string) string {
 func (h *Host) check(s *sources) {
 	if h.Grace > maxGrace {
 		s.add("grace", formatTime(h.Grace)+" is too large", "want at most "+formatTime(maxGrace))
+	}
+	if h.Storage.Reserve < leastReserve {
+		s.add("storage.reserve", formatSize(h.Storage.Reserve)+" is too small", "want at least "+formatSize(leastReserve))
+	}
+	if h.Storage.Low < h.Storage.Reserve {
+		s.add(s.nearer("storage.low", "storage.reserve"), fmt.Sprintf("low is %s and reserve is %s",
+			formatSize(h.Storage.Low), formatSize(h.Storage.Reserve)), "want low to be no smaller than reserve")
 	}
 	if len(h.Listen.Admin) > maxSocketPath {
 		s.add(s.nearer("listen.admin", "data"),

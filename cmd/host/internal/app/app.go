@@ -103,7 +103,7 @@ func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err 
 		return p, closeAll, err
 	}
 	closers = append(closers, p.log.Close)
-	reportLog(o.Logger, p.log.Recovered(), freeBytes, LogDir(o.Host.Data))
+	reportLog(o.Logger, p.log.Recovered(), o.Host.Storage.Low, freeBytes, LogDir(o.Host.Data))
 	p.ready.log = p.log
 	if p.context, err = OpenContext(o.Host); err != nil {
 		return p, closeAll, err
@@ -119,7 +119,10 @@ func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err 
 // OpenLog opens the log of a host with its topics' policies, to tell expired, which may be nil, of messages that expire: see
 // substrate.Options. No other process may have it open.
 func OpenLog(ctx context.Context, h *config.Host, expired func([]substrate.DeadLetter)) (*substrate.Log, error) {
-	log, err := substrate.Open(ctx, substrate.Options{Dir: LogDir(h.Data), Expired: expired})
+	log, err := substrate.Open(ctx, substrate.Options{
+		Dir: LogDir(h.Data), Expired: expired,
+		StorageLowBytes: uint64(h.Storage.Low), StorageReserveBytes: uint64(h.Storage.Reserve),
+	})
 	if err != nil {
 		return nil, openError(LogDir(h.Data), err)
 	}

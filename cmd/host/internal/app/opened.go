@@ -8,7 +8,6 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
-	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/substrate"
 )
 
@@ -36,15 +35,15 @@ func openError(dir string, err error) error {
 }
 
 // reportLog logs what was found in a log that was opened, and warns if its disk has too little room to take messages.
-func reportLog(log *zap.Logger, found substrate.Recovered, free func(dir string) (uint64, error), dir string) {
+func reportLog(log *zap.Logger, found substrate.Recovered, low int64, free func(dir string) (uint64, error), dir string) {
 	log.Info("log opened", zap.Int("topics", found.Topics), zap.Int64("backlog", found.Backlog),
 		zap.Int64("dead_letters", found.DeadLetters), zap.Int("frames_replayed", found.Frames))
 	switch bytes, err := free(dir); {
 	case err != nil:
 		log.Warn("publishes will be refused: the free space of the disk can't be told", zap.Error(err))
-	case bytes < limits.StorageLowBytes:
+	case bytes < uint64(low):
 		log.Warn("publishes will be refused: the disk is nearly full",
-			zap.Uint64("free_bytes", bytes), zap.Uint64("needed_bytes", limits.StorageLowBytes))
+			zap.Uint64("free_bytes", bytes), zap.Int64("needed_bytes", low))
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 func TestReportLog(t *testing.T) {
 	report := func(free uint64, err error) []observer.LoggedEntry {
 		core, seen := observer.New(zapcore.InfoLevel)
-		reportLog(zap.New(core), substrate.Recovered{Topics: 2, Backlog: 3, DeadLetters: 4, Frames: 5},
+		reportLog(zap.New(core), substrate.Recovered{Topics: 2, Backlog: 3, DeadLetters: 4, Frames: 5}, limits.StorageLowBytes,
 			func(string) (uint64, error) { return free, err }, "d")
 		return seen.All()
 	}
