@@ -20,23 +20,22 @@ const (
 
 // Bounds of one delivery, per guest call. They are the defaults of Guest.
 const (
-	FuelPerDelivery   = 100_000_000 // instructions, see runtime/internal/meter
-	CallDuration      = time.Second
-	GuestMemoryBytes  = 64 * MiB
-	TableElements     = 100_000
-	CallDepthFrames   = 1_000
-	OutboxMessages    = 256
-	OutboxBytes       = 1 * MiB
-	HostCalls         = 100_000
-	LogBytes          = 16 * KiB
-	ResultBytes       = 1 * MiB
-	HandlesPerCall    = 4_096    // live resource handles of one guest call
-	HeldBytes         = 32 * MiB // payloads and metadata that the host holds for one guest call
-	GuestModuleBytes  = 64 * MiB
-	InitFuel          = 1_000_000_000 // instructions of a module's initialisation, once at deploy
-	InitDuration      = 10 * time.Second
-	ReasonBytes       = 256
-	ReasonPreviewByte = 96
+	FuelPerDelivery  = 100_000_000 // instructions, see runtime/internal/meter
+	CallDuration     = time.Second
+	GuestMemoryBytes = 64 * MiB
+	TableElements    = 100_000
+	CallDepthFrames  = 1_000
+	OutboxMessages   = 256
+	OutboxBytes      = 1 * MiB
+	HostCalls        = 100_000
+	LogBytes         = 16 * KiB
+	ResultBytes      = 1 * MiB
+	HandlesPerCall   = 4_096    // live resource handles of one guest call
+	HeldBytes        = 32 * MiB // payloads and metadata that the host holds for one guest call
+	GuestModuleBytes = 64 * MiB
+	InitFuel         = 1_000_000_000 // instructions of a module's initialisation, once at deploy
+	InitDuration     = 10 * time.Second
+	ReasonBytes      = 256
 )
 
 // Bounds of delivery: leases, attempts, retries.
@@ -87,7 +86,6 @@ const (
 	TokenWindow      = 60 * time.Second
 	TokenLeeway      = 60 * time.Second
 	VerifiedTokens   = 10_000
-	SealBytes        = 64 // an HMAC-SHA-256 or an Ed25519 signature
 )
 
 // Bounds of the log.
