@@ -18,10 +18,11 @@ type request struct {
 	// change, or the error to answer with.
 	// A nil plan asks for nothing but that the store be brought up to date.
 	plan        func(now time.Time) (frame, error)
-	bytes       int64 // an upper bound of the frame's body
-	need        need  // of the disk
-	abandonable bool  // the caller may leave when its context ends
-	err         error // set before done is closed
+	before      func() error // if not nil, is called before plan, with the state as plan will see it and the store up to date
+	bytes       int64        // an upper bound of the frame's body
+	need        need         // of the disk
+	abandonable bool         // the caller may leave when its context ends
+	err         error        // set before done is closed
 	done        chan struct{}
 }
 
@@ -77,10 +78,11 @@ type committer struct {
 	rest     time.Duration // after a sweep that failed
 	flush    *time.Timer   // of what relaxed topics wrote
 	flushing bool          // the timer runs
+	chores   chores
 }
 
 func newCommitter(l *Log) committer {
-	return committer{log: l, behind: newWriteBehind(l), lastDone: l.journal.Next() - 1, alarm: time.NewTimer(0), flush: stoppedTimer()}
+	return committer{log: l, behind: newWriteBehind(l), lastDone: l.journal.Next() - 1, alarm: time.NewTimer(0), flush: stoppedTimer(), chores: newChores()}
 }
 
 func (c *committer) run() {
@@ -98,12 +100,15 @@ func (c *committer) run() {
 		case <-c.flush.C:
 			c.flushing = false
 			_ = c.sync() // an error is told through Log.Err: no caller waits for this
+		case <-c.chores.timer.C:
+			c.chore()
 		case <-c.log.stop:
 			c.log.closeErr = c.close()
 			return
 		}
 		c.writeBehind()
 		c.setAlarm()
+		c.armChores()
 	}
 }
 
@@ -116,7 +121,7 @@ func (c *committer) gather(first *request) {
 		if r == nil {
 			return
 		}
-		if c.bytes+journal.FrameBytes(r.bytes) > room {
+		if r.before != nil || c.bytes+journal.FrameBytes(r.bytes) > room {
 			c.held = slices.Insert(c.held, 0, r)
 			return
 		}
@@ -178,11 +183,15 @@ func (c *committer) prepare() error {
 	if c.log.Err() != nil {
 		return ErrClosed
 	}
+	first := c.group[0]
 	barrier := slices.ContainsFunc(c.group, func(r *request) bool { return r.plan == nil })
-	if barrier || c.log.state.effects.full() {
+	if barrier || first.before != nil || c.log.state.effects.full() {
 		if err := c.flushStore(false); err != nil {
 			return err
 		}
+	}
+	if first.before != nil {
+		first.err = first.before()
 	}
 	err := c.log.journal.Reserve(c.bytes)
 	if errors.Is(err, journal.ErrFull) {
@@ -212,7 +221,7 @@ func (c *committer) plan() (frames []journal.Frame, durable bool) {
 	var ends []int
 	c.body = c.body[:0]
 	for i, r := range c.group {
-		if r.plan == nil {
+		if r.plan == nil || r.err != nil {
 			continue
 		}
 		if r.err = room.admits(r.need); r.err != nil {
@@ -284,6 +293,7 @@ func (l *Log) fault(err error) {
 func (c *committer) close() error {
 	c.alarm.Stop()
 	c.flush.Stop()
+	c.chores.timer.Stop()
 	for len(c.log.requests) > 0 {
 		c.commitAll(<-c.log.requests)
 	}

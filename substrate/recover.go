@@ -67,8 +67,11 @@ type recovery struct {
 func (r *recovery) recovered() Recovered {
 	sum := Recovered{Topics: len(r.state.topics), Frames: r.frames}
 	for _, t := range r.state.topics {
-		sum.Backlog += t.backlog()
-		sum.DeadLetters += t.dead
+		sum.Backlog += t.work.backlog() + t.hidden
+		t.eachLane(func(ln *lane) bool {
+			sum.DeadLetters += ln.deadN
+			return true
+		})
 	}
 	return sum
 }
@@ -100,11 +103,17 @@ func (r *recovery) loadTopic(tenant, name string, body []byte, err error) error 
 	if err != nil {
 		return fmt.Errorf("topic %s of tenant %s: %w", name, tenant, err)
 	}
-	t.whole = t.ready == 0
-	t.unread = t.cursor
 	r.state.policies = r.state.policies || t.stored != (Policy{})
 	r.state.insert(t)
-	return errors.Join(r.loadFlights(t), r.loadAside(t), r.loadDelayed(t), r.loadExpiries(t), r.loadKeys(t))
+	r.state.watched[t] = struct{}{}
+	if err := r.loadGroups(t); err != nil {
+		return err
+	}
+	t.eachLane(func(ln *lane) bool {
+		err = errors.Join(r.loadFlights(ln), r.loadDead(ln))
+		return err == nil
+	})
+	return errors.Join(err, r.loadDelayed(t), r.loadExpiries(t), r.loadKeys(t))
 }
 
 // each decodes the records under prefix, and stops at the first fault.
@@ -122,26 +131,53 @@ func (r *recovery) each(t *topic, prefix []byte, decode func(key, body []byte) e
 	return errors.Join(fault, err)
 }
 
-func (r *recovery) loadFlights(t *topic) error {
-	return r.each(t, t.key().Lanes(""), func(key, body []byte) error {
-		f, err := decodeFlight(store.Position(key), body)
+func (r *recovery) loadGroups(t *topic) error {
+	return r.each(t, t.key().Groups(), func(key, body []byte) error {
+		ln, err := decodeGroup(t, t.key().GroupName(key), body)
 		if err != nil {
 			return err
 		}
-		f.stored = true
-		t.addFlight(f)
-		if f.position >= t.cursor {
-			t.aside[f.position] = struct{}{}
+		if t.groups == nil {
+			t.groups = map[string]*lane{}
 		}
+		t.groups[ln.name] = ln
 		return nil
 	})
 }
 
-// loadAside finds the dead letters that died before their turn came.
-func (r *recovery) loadAside(t *topic) error {
-	key := t.key()
-	return r.store.Scan(key.DeadLetters(""), key.Dead("", t.cursor), func(key, _ []byte, _ error) bool {
-		t.aside[store.Position(key)] = struct{}{}
+// loadFlights reads what is in flight and what is parked.
+func (r *recovery) loadFlights(ln *lane) error {
+	return r.each(ln.topic, ln.topic.key().Lanes(ln.name), func(key, body []byte) error {
+		position := store.Position(key)
+		f, hash, err := decodeFlight(position, body)
+		if err != nil {
+			return err
+		}
+		if f == nil {
+			ln.park(position, hash)
+			return nil
+		}
+		f.stored = true
+		ln.addFlight(f)
+		ln.setAside(position, &f.origin)
+		return nil
+	})
+}
+
+// loadDead counts the dead letters, some of which died before their turn came.
+func (r *recovery) loadDead(ln *lane) error {
+	key := ln.topic.key()
+	return r.store.Scan(key.DeadLetters(ln.name), key.DeadLetters(ln.name), func(key, body []byte, err error) bool {
+		var o origin
+		if err == nil {
+			if d, err := decodeDead(body); err == nil {
+				o = d.origin
+			}
+		}
+		position := store.Position(key)
+		ln.dead.add(position)
+		ln.deadN++
+		ln.setAside(position, &o)
 		return true
 	})
 }
@@ -217,20 +253,8 @@ func (r *recovery) flush() error {
 
 // finish voids the leases of the process before, stores everything, durably, and begins the journal anew.
 func (r *recovery) finish(j *journal.Journal) error {
-	now := time.Now().UnixNano()
-	for _, t := range r.state.topics {
-		for _, f := range t.flights {
-			if !f.leased {
-				continue
-			}
-			if r.state.effects.full() { // a crash here voids the rest of them at the next Open
-				if err := r.flush(); err != nil {
-					return err
-				}
-			}
-			t.moveFlight(f, false, now)
-			r.state.effects.putFlight(t, f)
-		}
+	if err := r.voidLeases(time.Now().UnixNano()); err != nil {
+		return err
 	}
 	r.checkpoint.opening++
 	if r.checkpoint.opening >= 1<<(64-idCounterBits) {
@@ -244,4 +268,28 @@ func (r *recovery) finish(j *journal.Journal) error {
 	}
 	clear(r.state.touched)
 	return j.Restart()
+}
+
+func (r *recovery) voidLeases(now int64) (err error) {
+	for _, t := range r.state.topics {
+		t.eachLane(func(ln *lane) bool {
+			for _, f := range ln.flights {
+				if !f.leased {
+					continue
+				}
+				if r.state.effects.full() { // a crash here voids the rest of them at the next Open
+					if err = r.flush(); err != nil {
+						return false
+					}
+				}
+				ln.moveFlight(f, false, now)
+				r.state.effects.putFlight(ln, f)
+			}
+			return true
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -4,14 +4,16 @@ import "encoding/binary"
 
 // The classes of keys of a topic. State sorts before every other class, so that Topics can hop from one topic's state to the next.
 const (
-	classState   = 'A'
-	classDead    = 'B'
-	classDelayed = 'D'
-	classHidden  = 'H'
-	classKey     = 'K'
-	classLane    = 'L'
-	classMessage = 'M'
-	classExpiry  = 'X'
+	classState    = 'A'
+	classDead     = 'B'
+	classDelayed  = 'D'
+	classGroup    = 'G'
+	classHidden   = 'H'
+	classKey      = 'K'
+	classLane     = 'L'
+	classMessage  = 'M'
+	classPriority = 'P'
+	classExpiry   = 'X'
 )
 
 // metaTenant is the length of no tenant: keys that start with it belong to the log itself.
@@ -128,3 +130,20 @@ func (t Topic) one(class byte) []byte {
 	k := make([]byte, 0, len(t.prefix)+17)
 	return append(append(k, t.prefix...), class)
 }
+
+// Group returns the key of the state of a consumer group.
+func (t Topic) Group(name string) []byte { return append(t.one(classGroup), name...) }
+
+// Groups returns the prefix of the consumer groups.
+func (t Topic) Groups() []byte { return t.one(classGroup) }
+
+// GroupName returns the name that the key of a consumer group of t ends with.
+func (t Topic) GroupName(key []byte) string { return string(key[len(t.prefix)+1:]) }
+
+// Priority returns the key of the pointer to the message of a priority at position.
+func (t Topic) Priority(level uint8, position uint64) []byte {
+	return binary.BigEndian.AppendUint64(append(t.one(classPriority), level), position)
+}
+
+// Priorities returns the prefix of the pointers to messages of a priority.
+func (t Topic) Priorities(level uint8) []byte { return append(t.one(classPriority), level) }

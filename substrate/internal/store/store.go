@@ -8,14 +8,16 @@
 //	len tenant | len topic | 'A'                          state of the topic: cursors, counters, policy
 //	len tenant | len topic | 'B' | len lane | position    dead letter (its message stays under 'M')
 //	len tenant | len topic | 'D' | due ns | number        what to know of a message that is not visible yet
+//	len tenant | len topic | 'G' | name                   state of a consumer group: cursor, counters
 //	len tenant | len topic | 'H' | number                 that message
 //	len tenant | len topic | 'K' | hash                   first use of an idempotency key
 //	len tenant | len topic | 'L' | len lane | position    delivery state: lease, attempts, last reason
 //	len tenant | len topic | 'M' | position               message
+//	len tenant | len topic | 'P' | priority u8 | position  pointer to a message with a priority that nobody claimed yet
 //	len tenant | len topic | 'X' | position               end of a message with a ttl or a deadline
 //	0 | "checkpoint"                                      up to which frame the journal is in the store
 //
-// The classes F, G, P and Q are kept for fence marks, groups, priorities and quarantine.
+// The classes F and Q are kept for fence marks and quarantine.
 //
 // # Records
 //
@@ -268,6 +270,23 @@ func (s *Store) Scan(prefix, from []byte, yield func(key, body []byte, err error
 		if !yield(it.Item().Key(), body, err) {
 			break
 		}
+	}
+	return nil
+}
+
+// Keys calls yield for each key under prefix from the key from on, in order, until yield returns false. It reads no values:
+// a record may not check. The key is valid during the call. The error is ErrClosed or nil.
+func (s *Store) Keys(prefix, from []byte, yield func(key []byte) bool) error {
+	s.use.RLock()
+	defer s.use.RUnlock()
+	if s.closed {
+		return ErrClosed
+	}
+	txn := s.db.NewTransaction(false)
+	defer txn.Discard()
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: prefix})
+	defer it.Close()
+	for it.Seek(from); it.ValidForPrefix(prefix) && yield(it.Item().Key()); it.Next() {
 	}
 	return nil
 }
