@@ -113,6 +113,9 @@ const (
 	AbandonWait            = time.Second          // for the database of a log that has failed
 	LockWait               = 5 * time.Second
 	DeadLetterPage         = 1_000
+	BackupRecordBytes      = 64 * MiB // value of one record of a backup: more than any is
+	BackupChunkBytes       = 1 * MiB  // gathered for one write of a backup
+	RestoreBatchBytes      = 4 * MiB  // gathered for one transaction of a restore
 	InlinePayloadBytes     = 64 * KiB
 	CommitGroupRequests    = 1_024
 	CommitGroupBytes       = 8 * MiB
@@ -179,6 +182,7 @@ const (
 	NameKeyBytes       Name = "key bytes"
 	NameTopics         Name = "topics of a tenant"
 	NameHops           Name = "hops"
+	NameBackupRecord   Name = "backup record bytes"
 	NameTokenBytes     Name = "token bytes" //nolint:gosec // the name of a bound
 	NameTokenClaims    Name = "token claims"
 )

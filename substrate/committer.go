@@ -17,7 +17,9 @@ type request struct {
 	// plan decides under Log.mu, given the state of all frames before. It returns the frame, or nil if there is nothing to
 	// change, or the error to answer with.
 	// A nil plan asks for nothing but that the store be brought up to date.
-	plan        func(now time.Time) (frame, error)
+	plan func(now time.Time) (frame, error)
+	// upToDate, if not nil, is called for a nil plan: the store holds every frame appended, and nothing is being written to it.
+	upToDate    func(checkpoint) error
 	bytes       int64 // an upper bound of the frame's body
 	need        need  // of the disk
 	abandonable bool  // the caller may leave when its context ends
@@ -161,6 +163,7 @@ func (c *committer) commitAll(r *request) {
 func (c *committer) commit() {
 	err := c.prepare()
 	if err == nil {
+		c.showStore()
 		frames, durable := c.plan()
 		err = c.append(frames, durable)
 	}
@@ -199,6 +202,20 @@ func (c *committer) prepare() error {
 	}
 	c.behind.unsynced += c.bytes
 	return nil
+}
+
+// showStore lets those look who asked for the store to be up to date.
+func (c *committer) showStore() {
+	for _, r := range c.group {
+		if r.plan == nil && r.upToDate != nil {
+			r.err = r.upToDate(c.checkpoint())
+		}
+	}
+}
+
+// checkpoint describes the log as of the last frame appended.
+func (c *committer) checkpoint() checkpoint {
+	return checkpoint{frame: c.lastDone, nextPosition: c.log.state.nextPosition, opening: c.log.mint.opening}
 }
 
 // plan turns the group into frames and applies them. Requests that are refused get their error.
