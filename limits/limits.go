@@ -133,6 +133,9 @@ const (
 	FlushDelay               = 5 * time.Millisecond // of what a relaxed topic acknowledged before it is on disk
 	PolicyMaxRatePerSec      = 1_000_000_000
 	PolicyMaxDepthCount      = 1_000_000_000_000
+	BackupRecordBytes        = 64 * MiB // value of one record of a backup: more than any is
+	BackupChunkBytes         = 1 * MiB  // gathered for one write of a backup
+	RestoreBatchBytes        = 4 * MiB  // gathered for one transaction of a restore
 )
 
 // Guest bounds one guest call. The zero value allows nothing: start from DefaultGuest.
@@ -193,6 +196,7 @@ const (
 	NameGroups         Name = "groups of a topic"
 	NameSkippedSpans   Name = "ranges that the default lane was not owed"
 	NameHops           Name = "hops"
+	NameBackupRecord   Name = "backup record bytes"
 	NameTokenBytes     Name = "token bytes" //nolint:gosec // the name of a bound
 	NameTokenClaims    Name = "token claims"
 )

@@ -17,12 +17,14 @@ type request struct {
 	// plan decides under Log.mu, given the state of all frames before. It returns the frame, or nil if there is nothing to
 	// change, or the error to answer with.
 	// A nil plan asks for nothing but that the store be brought up to date.
-	plan        func(now time.Time) (frame, error)
-	before      func() error // if not nil, is called before plan, with the state as plan will see it and the store up to date
-	bytes       int64        // an upper bound of the frame's body
-	need        need         // of the disk
-	abandonable bool         // the caller may leave when its context ends
-	err         error        // set before done is closed
+	plan func(now time.Time) (frame, error)
+	// before, if not nil, is called first: the state is what plan will see, the store holds every frame appended, and nothing
+	// is being written to it.
+	before      func(checkpoint) error
+	bytes       int64 // an upper bound of the frame's body
+	need        need  // of the disk
+	abandonable bool  // the caller may leave when its context ends
+	err         error // set before done is closed
 	done        chan struct{}
 }
 
@@ -191,7 +193,7 @@ func (c *committer) prepare() error {
 		}
 	}
 	if first.before != nil {
-		first.err = first.before()
+		first.err = first.before(c.checkpoint())
 	}
 	err := c.log.journal.Reserve(c.bytes)
 	if errors.Is(err, journal.ErrFull) {
@@ -208,6 +210,11 @@ func (c *committer) prepare() error {
 	}
 	c.behind.unsynced += c.bytes
 	return nil
+}
+
+// checkpoint describes the log as of the last frame appended.
+func (c *committer) checkpoint() checkpoint {
+	return checkpoint{frame: c.lastDone, nextPosition: c.log.state.nextPosition, opening: c.log.mint.opening}
 }
 
 // plan turns the group into frames and applies them. Requests that are refused get their error.

@@ -24,6 +24,14 @@ var (
 	ErrJournalMissing = errors.New("the journal is missing")
 )
 
+// Errors of Restore and CheckBackup.
+var (
+	// ErrBackup says that what was given is no whole backup: it is cut, damaged, no backup at all, or one of a newer program.
+	ErrBackup = errors.New("the backup can't be used")
+	// ErrNotEmpty says that there is something in the folder that was to be restored into. Nothing was changed.
+	ErrNotEmpty = errors.New("the folder is not empty")
+)
+
 // Errors of Settle and Extend.
 var (
 	// ErrLeaseLost says that the lease expired and the message was claimed again, settled or redriven since. Nothing was

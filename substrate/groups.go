@@ -56,7 +56,7 @@ func (l *Log) CreateGroup(ctx context.Context, tenant, topic, group string, o Gr
 	var from counted
 	err = l.submit(ctx, &request{
 		bytes: groupBytes, need: needLittle,
-		before: func() (err error) {
+		before: func(checkpoint) (err error) {
 			from, err = l.count(name.topic, o.Start, nil)
 			return err
 		},
@@ -180,7 +180,7 @@ func (l *Log) ResetGroup(ctx context.Context, tenant, topic, group string, to St
 		var from counted
 		err := l.submit(ctx, &request{
 			bytes: groupBytes + limits.SweepPositions*parkedBytes + 10*limits.DeadAside, need: needLittle,
-			before: func() (err error) {
+			before: func(checkpoint) (err error) {
 				ln := l.state.existing(name)
 				if ln == nil || len(ln.flights)+int(ln.parkedN) > 0 {
 					return nil

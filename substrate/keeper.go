@@ -36,7 +36,10 @@ func (k *keeper) run() {
 			k.stored <- err
 			idle.Reset(limits.ReclaimIdle)
 		case <-idle.C:
-			if k.freed >= limits.ReclaimBytes || k.pressed() {
+			switch {
+			case k.log.store.Snapshots(): // a backup holds what was deleted
+				idle.Reset(limits.ReclaimIdle)
+			case k.freed >= limits.ReclaimBytes || k.pressed():
 				k.failed(k.tidy())
 			}
 		}
@@ -45,7 +48,7 @@ func (k *keeper) run() {
 
 // pressed reports whether the disk is nearly full and there is something to gain from tidying now.
 func (k *keeper) pressed() bool {
-	return k.freed > 0 && time.Since(k.tidied) >= limits.ReclaimPause && k.log.space.look().admits(needMuch) != nil
+	return k.freed > 0 && time.Since(k.tidied) >= limits.ReclaimPause && !k.log.store.Snapshots() && k.log.space.look().admits(needMuch) != nil
 }
 
 // tidy gives back the space of what was deleted.

@@ -105,7 +105,7 @@ func (c *committer) cut(sync bool) error {
 		}
 	}
 	l.mu.Lock()
-	b := l.state.effects.cut(checkpoint{frame: c.lastDone, nextPosition: l.state.nextPosition, opening: l.mint.opening})
+	b := l.state.effects.cut(c.checkpoint())
 	l.state.effects = newEffects()
 	l.flushing = b
 	l.mu.Unlock()

@@ -34,6 +34,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -75,6 +76,8 @@ type Store struct {
 	grown  grown        // since the memtable was rotated
 	use    sync.RWMutex // held by reads, so that Close waits for them: Badger unmaps its files
 	closed bool         // guarded by use
+
+	snapshots atomic.Int64 // that are not closed yet
 }
 
 // Open opens or makes the store in dir. If another process holds it, Open tries again until wait has passed and then says so.
@@ -93,13 +96,20 @@ func Open(ctx context.Context, dir string, wait time.Duration) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("store: open %s: %w", dir, err), lock.Close())
 	}
-	// Badger itself notices a damaged table late, by a panic, or not at all.
-	if err := db.VerifyChecksum(); err != nil {
-		return nil, errors.Join(fmt.Errorf("store: %w: %w", ErrDamaged, err), db.Close(), lock.Close())
-	}
 	s := &Store{db: db, dir: dir, lock: lock}
 	s.flush = s.syncFiles
+	if err := s.verify(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	return s, nil
+}
+
+// verify reads all tables: Badger itself notices a damaged one late, by a panic, or not at all.
+func (s *Store) verify() error {
+	if err := s.db.VerifyChecksum(); err != nil {
+		return fmt.Errorf("store: %w: %w", ErrDamaged, err)
+	}
+	return nil
 }
 
 func options(dir string) badger.Options {
