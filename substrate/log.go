@@ -35,6 +35,7 @@ type Options struct {
 type Log struct {
 	store          *store.Store
 	journal        *journal.Journal // the committer's
+	mark           *markFile        // the committer's
 	opened         time.Time
 	space          space
 	recovered      Recovered
