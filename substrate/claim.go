@@ -83,6 +83,7 @@ type claimPlan struct {
 	reasons []string // their last reasons
 	origins []origin
 	letters []DeadLetter
+	suspect bool // what was taken is one message, and suspect
 }
 
 // apply applies the frame and notes its number, which is the token of its leases.
@@ -117,11 +118,15 @@ func planClaim(t *topic, r ClaimRequest, now time.Time) claimPlan {
 			p.bury(t, f, now)
 			return len(p.buried) < limits.ClaimMessages
 		}
+		if p.alone(f) {
+			return true
+		}
 		if full = !room(f.origin.payloadBytes); full {
 			return false
 		}
 		p.take(taken{position: f.position, attempt: f.attempt + 1}, t.inTail(f.position), f.reason, f.origin)
-		return true
+		p.suspect, full = f.suspect, f.suspect
+		return !full
 	})
 	for _, e := range t.window {
 		if t.expired(e.position, now.UnixNano()) != "" {
@@ -173,7 +178,7 @@ func (l *Log) deliver(ctx context.Context, t *topic, p *claimPlan) (ClaimResult,
 		case err == nil:
 			result.Deliveries = append(result.Deliveries, Delivery{
 				Message: m, Lease: lease, Attempt: e.attempt,
-				Expires: time.Unix(0, p.until), PreviousReason: p.reasons[i],
+				Expires: time.Unix(0, p.until), PreviousReason: p.reasons[i], Suspect: p.suspect,
 			})
 		case unreadable(err):
 			corrupt = append(corrupt, Settlement{Lease: lease, Verdict: Bury, Reason: ReasonCorrupt})

@@ -291,11 +291,11 @@ func (c *committer) close() error {
 	if c.log.Err() == nil {
 		if err := c.flushStore(true); err == nil {
 			c.behind.close()
-			return errors.Join(c.log.journal.Close(), c.log.mark.file.Sync(), c.log.mark.file.Close(), c.log.store.Close())
+			return errors.Join(c.log.journal.Close(), c.log.mark.file.Sync(), c.log.mark.file.Close(), c.log.running.close(), c.log.store.Close())
 		}
 	}
 	c.behind.abandon()
-	return errors.Join(c.log.Err(), c.log.journal.Close(), c.log.mark.file.Close(), c.log.store.Abandon())
+	return errors.Join(c.log.Err(), c.log.journal.Close(), c.log.mark.file.Close(), c.log.running.close(), c.log.store.Abandon())
 }
 
 func stoppedTimer() *time.Timer {

@@ -7,7 +7,7 @@ import (
 // Records of the store, each a version byte and the fields below in order (see codec.go for their encoding).
 //
 //	message     1 | id millis, number | content type | pairs n, (key, value)* | payload | envelope | parent | hops | options (options.go)
-//	delivery    1 | flags (1 leased) | at ns | attempt | token | reason | id millis, number | payload bytes | redriven | operator
+//	delivery    1 | flags (1 leased, 4 suspect) | at ns | attempt | token | reason | id millis, number | payload bytes | redriven | operator
 //	dead letter 1 | attempts | reason | died ns | receipt | id millis, number | payload bytes | redriven | operator
 //	expiry      1 | at ns | flags (1 deadline) | id millis, number | payload bytes | redriven | operator
 //	key         1 | id millis, number | position | end of its window ns
@@ -99,10 +99,16 @@ func appendID(b []byte, id messageID) []byte {
 
 func (d *decoder) id() messageID { return messageID{millis: d.uint(), number: d.uint()} }
 
+// flightSuspect is the bit of a delivery's flags for flight.suspect. Records of before have it unset.
+const flightSuspect = 4
+
 func appendFlight(b []byte, f *flight) []byte {
 	var flags byte
 	if f.leased {
 		flags = 1
+	}
+	if f.suspect {
+		flags |= flightSuspect
 	}
 	b = append(b, formatVersion, flags)
 	b = binary.AppendVarint(b, f.at)
@@ -117,7 +123,8 @@ func decodeFlight(position uint64, body []byte) (*flight, error) {
 	if err := d.version("delivery"); err != nil {
 		return nil, err
 	}
-	f := &flight{position: position, leased: d.byte()&1 != 0, at: d.int(), attempt: int(d.uint()), token: d.uint(), reason: d.string()}
+	flags := d.byte()
+	f := &flight{position: position, leased: flags&1 != 0, suspect: flags&flightSuspect != 0, at: d.int(), attempt: int(d.uint()), token: d.uint(), reason: d.string()}
 	f.origin = d.origin()
 	return f, d.end("delivery")
 }

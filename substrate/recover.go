@@ -21,6 +21,9 @@ func recoverLog(o Options, st *store.Store) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.ran, err = readRunning(o.Dir); err != nil {
+		return nil, err
+	}
 	j, err := r.openJournal(o, &k)
 	if err != nil {
 		return nil, err
@@ -31,11 +34,16 @@ func recoverLog(o Options, st *store.Store) (*Log, error) {
 	if err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
+	running, err := openRunning(o.Dir)
+	if err != nil {
+		return nil, errors.Join(err, m.file.Close(), j.Close())
+	}
 	r.state.effects = newEffects()
 	return &Log{
 		store:     st,
 		journal:   j,
 		mark:      m,
+		running:   running,
 		opened:    time.Now(),
 		recovered: r.recovered(),
 		expired:   o.Expired,
@@ -56,11 +64,14 @@ type recovery struct {
 	state      *state
 	checkpoint checkpoint
 	frames     int // replayed
+
+	ran     map[runningNote]struct{} // what ran when the process before ended
+	crashed int                      // flights among that
 }
 
 // recovered sums up what was found.
 func (r *recovery) recovered() Recovered {
-	sum := Recovered{Topics: len(r.state.topics), Frames: r.frames}
+	sum := Recovered{Topics: len(r.state.topics), Frames: r.frames, Crashed: r.crashed}
 	for _, t := range r.state.topics {
 		sum.Backlog += t.backlog()
 		sum.DeadLetters += t.dead
@@ -223,8 +234,7 @@ func (r *recovery) finish(j *journal.Journal) error {
 					return err
 				}
 			}
-			t.moveFlight(f, false, now)
-			r.state.effects.putFlight(t, f)
+			r.void(t, f, now)
 		}
 	}
 	r.checkpoint.opening++

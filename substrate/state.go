@@ -81,6 +81,7 @@ type flight struct {
 	attempt  int
 	token    uint64 // the number of the claim's frame
 	reason   string // of the last failure
+	suspect  bool   // it ran when a process crashed, and has not failed otherwise since: it is delivered alone
 	origin   origin
 
 	index  int  // in the topic's timers
