@@ -55,9 +55,10 @@ const (
 	StorageRetryMax     = time.Second
 	StorageErrorsInARow = 10 // then a consumer is unhealthy
 	ClaimMessages       = 64
-	ClaimCeilingMsgs    = 4_096 // one claim or settle
-	BadABIMessages      = 3     // different messages on which a module breaks the ABI; then it is the module's fault
-	GuestLogLinesPerSec = 200   // a tenant; as many at once
+	ClaimCeilingMsgs    = 4_096  // one claim or settle
+	RunningSlots        = 16_384 // deliveries that a handler works on at once; no fewer than HostInFlightMsgs
+	BadABIMessages      = 3      // different messages on which a module breaks the ABI; then it is the module's fault
+	GuestLogLinesPerSec = 200    // a tenant; as many at once
 	GuestLogLineBytes   = 1 * KiB
 	SettleAtStop        = 5 * time.Second // that settlements get after the grace period
 )
@@ -197,6 +198,7 @@ const (
 	NameSkippedSpans   Name = "ranges that the default lane was not owed"
 	NameHops           Name = "hops"
 	NameBackupRecord   Name = "backup record bytes"
+	NameRunning        Name = "running deliveries"
 	NameTokenBytes     Name = "token bytes" //nolint:gosec // the name of a bound
 	NameTokenClaims    Name = "token claims"
 )

@@ -133,6 +133,8 @@ func (e *settled) apply(s *state) {
 	case Retry, Release:
 		if e.verdict == Release {
 			fl.attempt--
+		} else {
+			fl.suspect = false
 		}
 		if e.reason != "" {
 			fl.reason = e.reason

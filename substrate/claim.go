@@ -110,7 +110,7 @@ func (l *Log) deliver(ctx context.Context, ln *lane, p *claimPlan) (ClaimResult,
 		case err == nil:
 			result.Deliveries = append(result.Deliveries, Delivery{
 				Message: m, Lease: lease, Attempt: e.attempt,
-				Expires: time.Unix(0, p.until), PreviousReason: p.reasons[i],
+				Expires: time.Unix(0, p.until), PreviousReason: p.reasons[i], Suspect: p.suspect,
 			})
 		case unreadable(err):
 			corrupt = append(corrupt, Settlement{Lease: lease, Verdict: Bury, Reason: ReasonCorrupt})

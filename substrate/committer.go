@@ -279,6 +279,7 @@ func (c *committer) append(frames []journal.Frame, durable bool) error {
 		c.flushLater()
 	}
 	c.lastDone = frames[len(frames)-1].Number
+	c.marked()
 	return nil
 }
 
@@ -307,11 +308,11 @@ func (c *committer) close() error {
 	if c.log.Err() == nil {
 		if err := c.flushStore(true); err == nil {
 			c.behind.close()
-			return errors.Join(c.log.journal.Close(), c.log.store.Close())
+			return errors.Join(c.log.journal.Close(), c.log.mark.file.Sync(), c.log.mark.file.Close(), c.log.running.close(), c.log.store.Close())
 		}
 	}
 	c.behind.abandon()
-	return errors.Join(c.log.Err(), c.log.journal.Close(), c.log.store.Abandon())
+	return errors.Join(c.log.Err(), c.log.journal.Close(), c.log.mark.file.Close(), c.log.running.close(), c.log.store.Abandon())
 }
 
 func stoppedTimer() *time.Timer {

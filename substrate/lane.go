@@ -82,6 +82,7 @@ type flight struct {
 	attempt  int
 	token    uint64 // the number of the claim's frame
 	reason   string // of the last failure
+	suspect  bool   // it ran when a process crashed, and has not failed otherwise since: it is delivered alone
 	origin   origin
 	key      uint64 // of the ordering that it was met under; 0 if it is free
 

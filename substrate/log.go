@@ -35,6 +35,8 @@ type Options struct {
 type Log struct {
 	store          *store.Store
 	journal        *journal.Journal // the committer's
+	mark           *markFile        // the committer's
+	running        *runningFile
 	opened         time.Time
 	space          space
 	recovered      Recovered
@@ -65,7 +67,8 @@ type Log struct {
 
 // Open opens or makes the log in o.Dir: it loads the state from the store, applies the frames of the journal that are not
 // in it, and brings the store up to date. Leases of the process that had the log before are void: their messages may be
-// claimed again at once, with their attempts counted.
+// claimed again at once. The attempt counts for those that were being handled when it ended (see Start), and is taken back for
+// the others.
 //
 // Only one process can have a log open: see ErrLocked.
 func Open(ctx context.Context, o Options) (*Log, error) {
@@ -130,6 +133,7 @@ type Recovered struct {
 	Backlog     int64 // messages that are not done
 	DeadLetters int64
 	Frames      int // of the journal, that the store did not have yet
+	Crashed     int // messages that were being handled when the process before ended
 }
 
 // Recovered returns what Open found.

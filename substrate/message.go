@@ -64,6 +64,9 @@ type Delivery struct {
 	Attempt        int // from 1
 	Expires        time.Time
 	PreviousReason string // why the last attempt failed, or ""
+	// Suspect says that the message was being handled when a process crashed, and may be the cause: nothing else should run
+	// beside it. It is the only delivery of its claim.
+	Suspect bool
 }
 
 // Verdict is what a settlement does with its delivery.

@@ -14,6 +14,7 @@ type claimPlan struct {
 	reasons []string // their last reasons
 	origins []origin
 	letters []DeadLetter
+	suspect bool // what was taken is one message, and suspect
 }
 
 // apply applies the frame and notes its number, which is the token of its leases.
@@ -128,6 +129,8 @@ func (p *planner) planDue() {
 			return true
 		case p.buries(f):
 			return len(p.buried) < limits.ClaimMessages
+		case p.alone(f):
+			return true
 		case !p.room(f.origin.payloadBytes):
 			return false
 		}
@@ -135,7 +138,8 @@ func (p *planner) planDue() {
 		if k := p.key(f.key); k != nil {
 			k.taken++
 		}
-		return true
+		p.suspect, p.full = f.suspect, f.suspect
+		return !p.full
 	})
 }
 

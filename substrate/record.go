@@ -7,7 +7,7 @@ import (
 // Records of the store, each a version byte and the fields below in order (see codec.go for their encoding).
 //
 //	message     version | id millis, number | content type | pairs n, (key, value)* | payload | envelope | parent | hops | options (options.go)
-//	delivery    version | flags (1 leased) | at ns | attempt | token | reason | origin | key
+//	delivery    version | flags (1 leased, 4 suspect) | at ns | attempt | token | reason | origin | key
 //	parked      version | flags (2 parked) | key
 //	dead letter version | attempts | reason | died ns | receipt | origin
 //	expiry      version | at ns | flags (1 deadline) | origin
@@ -114,11 +114,15 @@ func appendID(b []byte, id messageID) []byte {
 
 func (d *decoder) id() messageID { return messageID{millis: d.uint(), number: d.uint()} }
 
-// parkedFlag says that a record is of a parked message, not of a delivery.
-const parkedFlag = 2
+// Bits of a delivery's flags.
+const (
+	flightLeased  = 1
+	flightParked  = 2 // the record is of a parked message, not of a delivery
+	flightSuspect = 4
+)
 
 func appendFlight(b []byte, f *flight) []byte {
-	b = append(b, formatVersion, bit(f.leased, 1))
+	b = append(b, formatVersion, bit(f.leased, flightLeased)|bit(f.suspect, flightSuspect))
 	b = binary.AppendVarint(b, f.at)
 	b = binary.AppendUvarint(b, uint64(f.attempt))
 	b = binary.AppendUvarint(b, f.token)
@@ -127,7 +131,7 @@ func appendFlight(b []byte, f *flight) []byte {
 }
 
 func appendParkedRecord(b []byte, key uint64) []byte {
-	return binary.AppendUvarint(append(b, formatVersion, parkedFlag), key)
+	return binary.AppendUvarint(append(b, formatVersion, flightParked), key)
 }
 
 // decodeFlight returns a delivery, or, if it is nil, the key of a parked message.
@@ -137,12 +141,14 @@ func decodeFlight(position uint64, body []byte) (f *flight, key uint64, err erro
 		return nil, 0, err
 	}
 	flags := d.byte()
-	if flags&parkedFlag != 0 {
+	if flags&flightParked != 0 {
 		key = d.uint()
 		return nil, key, d.end("parked message")
 	}
-	f = &flight{position: position, leased: flags&1 != 0, at: d.int(), attempt: int(d.uint()), token: d.uint(), reason: d.string()}
-	f.origin = d.origin()
+	f = &flight{
+		position: position, leased: flags&flightLeased != 0, suspect: flags&flightSuspect != 0,
+		at: d.int(), attempt: int(d.uint()), token: d.uint(), reason: d.string(), origin: d.origin(),
+	}
 	if d.format >= 2 {
 		f.key = d.uint()
 	}

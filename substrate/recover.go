@@ -4,12 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
-	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/substrate/internal/journal"
 	"github.com/longshore/longshore/substrate/internal/store"
 )
@@ -20,27 +17,33 @@ func recoverLog(o Options, st *store.Store) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(o.Dir, "journal")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	j, err := journal.Open(journal.Options{
-		Dir: dir, SegmentBytes: o.SegmentBytes, Segments: limits.JournalSegments,
-	}, r.checkpoint.frame, r.replay)
+	k, err := readMarks(o.Dir)
 	if err != nil {
 		return nil, err
 	}
-	if j.Fresh() && r.checkpoint.frame > 0 { // a log that was killed before its first frame may have no journal yet
-		return nil, errors.Join(fmt.Errorf("%w: the store has the frames up to %d, and there is no journal to tell of later ones",
-			ErrJournalMissing, r.checkpoint.frame), j.Close())
+	if r.ran, err = readRunning(o.Dir); err != nil {
+		return nil, err
 	}
-	if err := r.finish(j); err != nil {
+	j, err := r.openJournal(o, &k)
+	if err != nil {
+		return nil, err
+	}
+	m, err := k.open(mark{
+		epoch: j.Epoch(), durable: j.Synced(), written: j.Synced(), position: r.state.nextPosition, opening: r.checkpoint.opening,
+	})
+	if err != nil {
 		return nil, errors.Join(err, j.Close())
+	}
+	running, err := openRunning(o.Dir)
+	if err != nil {
+		return nil, errors.Join(err, m.file.Close(), j.Close())
 	}
 	r.state.effects = newEffects()
 	return &Log{
 		store:     st,
 		journal:   j,
+		mark:      m,
+		running:   running,
 		opened:    time.Now(),
 		recovered: r.recovered(),
 		expired:   o.Expired,
@@ -61,11 +64,14 @@ type recovery struct {
 	state      *state
 	checkpoint checkpoint
 	frames     int // replayed
+
+	ran     map[runningNote]struct{} // what ran when the process before ended
+	crashed int                      // flights among that
 }
 
 // recovered sums up what was found.
 func (r *recovery) recovered() Recovered {
-	sum := Recovered{Topics: len(r.state.topics), Frames: r.frames}
+	sum := Recovered{Topics: len(r.state.topics), Frames: r.frames, Crashed: r.crashed}
 	for _, t := range r.state.topics {
 		sum.Backlog += t.work.backlog() + t.hidden
 		t.eachLane(func(ln *lane) bool {
@@ -282,8 +288,7 @@ func (r *recovery) voidLeases(now int64) (err error) {
 						return false
 					}
 				}
-				ln.moveFlight(f, false, now)
-				r.state.effects.putFlight(ln, f)
+				r.void(ln, f, now)
 			}
 			return true
 		})

@@ -59,6 +59,11 @@ func (l *Log) storeBatch(b *batch) error {
 			return err
 		}
 	}
+	if b.sync || b.synced { // segments of the journal become free: nothing else tells of their frames
+		if err := l.mark.file.Sync(); err != nil {
+			return err
+		}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b.stored()
