@@ -97,6 +97,7 @@ func (f *extendFrame) apply(s *state, _ uint64) {
 	}
 	t.moveFlight(fl, true, f.until)
 	s.effects.putFlight(t, fl)
+	s.recheck(t, f.position, f.until)
 }
 
 func (f *topicFrame) apply(s *state, _ uint64) {

@@ -229,6 +229,7 @@ func (r *recovery) finish(j *journal.Journal) error {
 				}
 			}
 			t.moveFlight(f, false, now)
+			r.state.recheck(t, f.position, 0)
 			r.state.effects.putFlight(t, f)
 		}
 	}
