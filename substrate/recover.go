@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/substrate/internal/failpoint"
 	"github.com/longshore/longshore/substrate/internal/journal"
 	"github.com/longshore/longshore/substrate/internal/store"
 )
@@ -18,6 +19,9 @@ import (
 func recoverLog(o Options, st *store.Store) (*Log, error) {
 	r, err := load(st)
 	if err != nil {
+		return nil, err
+	}
+	if err := failpoint.Hit("recover.loaded"); err != nil {
 		return nil, err
 	}
 	dir := filepath.Join(o.Dir, "journal")
@@ -193,6 +197,9 @@ func (r *recovery) replay(f journal.Frame) (err error) {
 	if err != nil {
 		return fmt.Errorf("frame %d: %w", f.Number, err)
 	}
+	if err := failpoint.Hit("recover.replay"); err != nil {
+		return err
+	}
 	decoded.apply(r.state, f.Number)
 	r.checkpoint.frame = f.Number
 	r.frames++
@@ -204,6 +211,9 @@ func (r *recovery) replay(f journal.Frame) (err error) {
 
 // flush stores the effects so far. Between two frames the state is exactly that of the frames up to the checkpoint.
 func (r *recovery) flush() error {
+	if err := failpoint.Hit("recover.flush"); err != nil {
+		return err
+	}
 	r.checkpoint.nextPosition = r.state.nextPosition
 	b := r.state.effects.cut(r.checkpoint)
 	if _, err := r.store.Write(b.early, b.last, b.record); err != nil {
@@ -217,6 +227,9 @@ func (r *recovery) flush() error {
 
 // finish voids the leases of the process before, stores everything, durably, and begins the journal anew.
 func (r *recovery) finish(j *journal.Journal) error {
+	if err := failpoint.Hit("recover.finish"); err != nil {
+		return err
+	}
 	now := time.Now().UnixNano()
 	for _, t := range r.state.topics {
 		for _, f := range t.flights {
@@ -240,9 +253,15 @@ func (r *recovery) finish(j *journal.Journal) error {
 	if err := r.flush(); err != nil {
 		return err
 	}
+	if err := failpoint.Hit("recover.flushed"); err != nil {
+		return err
+	}
 	if err := r.store.Sync(); err != nil {
 		return err
 	}
 	clear(r.state.touched)
-	return j.Restart()
+	if err := j.Restart(); err != nil {
+		return err
+	}
+	return failpoint.Hit("recover.restarted")
 }
