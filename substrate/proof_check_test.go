@@ -203,16 +203,18 @@ func drain(t *testing.T, l *Log) leftovers {
 		letters, err := l.DeadLetters(t.Context(), s.Tenant, s.Topic, DeadLetterFilter{})
 		require.NoError(t, err)
 		for _, d := range letters {
-			require.NotContains(t, left.alive, d.ID, "alive and dead")
+			require.False(t, left.has(d.ID), "message %s is alive and dead", d.ID)
 			left.dead[d.ID] = d
 		}
 	}
 	return left
 }
 
-// check compares a log that was opened again with what was promised before.
-func (h *history) check(l *Log) {
+// check compares what a log in dir holds that is opened again with what was promised before, and then with what it holds
+// after one more crash.
+func (h *history) check(dir string) {
 	h.t.Helper()
+	l := reopenProved(h.t, dir)
 	for topic, paused := range h.paused {
 		if !h.unsure[topic] {
 			require.Equal(h.t, paused, stats(h.t, l, topic).Paused, "%s is paused", topic)
@@ -220,10 +222,10 @@ func (h *history) check(l *Log) {
 	}
 	left := drain(h.t, l)
 	for id := range left.alive {
-		require.Contains(h.t, h.messages, id, "a message that nobody published")
+		require.NotNil(h.t, h.messages[id], "nobody published message %s", id)
 	}
 	for id := range left.dead {
-		require.Contains(h.t, h.messages, id, "a dead letter that nobody published")
+		require.NotNil(h.t, h.messages[id], "nobody published dead letter %s", id)
 	}
 	for id, m := range h.messages {
 		h.checkMessage(id, m, left)
@@ -231,7 +233,17 @@ func (h *history) check(l *Log) {
 	h.checkOrder(left)
 	h.checkAtomic(left)
 	h.checkCounters(l, left)
-	h.checkNumbers(l, left)
+	more := h.checkNumbers(l, left)
+	again := drain(h.t, reopenProved(h.t, crash(h.t, dir)))
+	require.Equal(h.t, len(left.alive)+len(left.dead)+more, len(again.alive)+len(again.dead), "after one more crash")
+	for id := range again.alive {
+		_, dead := left.dead[id]
+		require.False(h.t, dead, "message %s, which was dead, lives after one more crash", id)
+	}
+	for id := range again.dead {
+		_, dead := left.dead[id]
+		require.True(h.t, dead || h.messages[id].Expires, "message %s, which lived, is dead after one more crash", id)
+	}
 }
 
 func (h *history) checkMessage(id string, m *known, left leftovers) {
@@ -359,15 +371,16 @@ func (h *history) checkCounters(l *Log, left leftovers) {
 	}
 }
 
-// checkNumbers checks that nothing that names something is given a second time, and that old leases count no more.
-func (h *history) checkNumbers(l *Log, left leftovers) {
+// checkNumbers checks that nothing that names something is given a second time, and that old leases count no more. It
+// returns how many messages it published.
+func (h *history) checkNumbers(l *Log, left leftovers) int {
 	for id, d := range left.alive {
 		require.Greater(h.t, d.Lease.Token, h.token, "token of %s", id)
 	}
 	r, err := l.Publish(h.t.Context(), l.newMessage(testTopic, "a new one"))
 	require.NoError(h.t, err)
 	require.Greater(h.t, r[0].Position, h.position)
-	require.NotContains(h.t, h.messages, r[0].ID)
+	require.Nil(h.t, h.messages[r[0].ID], "an id is used twice")
 	for _, a := range h.acts {
 		for _, d := range a.Taken {
 			if a.Kind == "claim" && d.Lease.Token == h.token {
@@ -377,6 +390,7 @@ func (h *history) checkNumbers(l *Log, left leftovers) {
 		}
 	}
 	h.checkKeys(l)
+	return 1
 }
 
 // checkKeys checks that a key that was used is used still.

@@ -277,10 +277,10 @@ func (e *errand) send(t *testing.T) (acts []act, o outcome, killed bool) {
 	return acts, o, false
 }
 
-// reopen opens what an errand left, and closes it in the end.
-func (e *errand) reopen(t *testing.T) *Log {
+// reopenProved opens a log after the process that worked on it has ended, and closes it with the test.
+func reopenProved(t *testing.T, dir string) *Log {
 	t.Helper()
-	l, err := Open(t.Context(), Options{Dir: e.Dir, SegmentBytes: testSegment, StorageLowBytes: 1, StorageReserveBytes: 1})
+	l, err := Open(t.Context(), Options{Dir: dir, SegmentBytes: testSegment, StorageLowBytes: 1, StorageReserveBytes: 1})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, l.Close()) })
 	return l

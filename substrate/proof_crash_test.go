@@ -19,7 +19,7 @@ func TestProofOfKills(t *testing.T) {
 			if !killed {
 				t.Fatal("it was to be killed")
 			}
-			newHistory(t, done).check(e.reopen(t))
+			newHistory(t, done).check(e.Dir)
 			acts += len(done)
 		})
 		if !ok {

@@ -147,7 +147,7 @@ func (tr *trial) try(t *testing.T, fault string, rng *rand.Rand) {
 	if doubtful {
 		doubt(more)
 	}
-	newHistory(t, continued(acts, more)).check(e.reopen(t))
+	newHistory(t, continued(acts, more)).check(e.Dir)
 }
 
 // doubt takes the refusals of a log that failed for what they are if the failed group can't be taken back: nobody knows
