@@ -62,7 +62,7 @@ var trials = []trial{
 	{point: "close.stored", phase: "close", most: 1, noError: true},
 
 	{point: "recover.loaded", phase: "open", most: 1},
-	{point: "recover.replay", phase: "open", most: 20},
+	{point: "recover.replay", phase: "open", most: 8},
 	{point: "recover.finish", phase: "open", most: 1},
 	{point: "recover.flush", phase: "open", most: 1},
 	{point: "store.early", phase: "open", most: 1},
@@ -102,7 +102,9 @@ func TestProofOfFailpoints(t *testing.T) {
 		r := runs[i%len(runs)]
 		name := fmt.Sprintf("%s/%s/%s", r.phase, r.point, r.fault)
 		ok := t.Run(fmt.Sprintf("%s/Run%dOfSeed%d", name, i, seed), func(t *testing.T) {
-			r.try(t, r.fault, rng)
+			for tries := 0; !r.try(t, r.fault, rng); tries++ {
+				require.Less(t, tries, 5, "the point is never hit")
+			}
 			tried[name] = true
 		})
 		if !ok {
@@ -113,8 +115,9 @@ func TestProofOfFailpoints(t *testing.T) {
 	figure("failpoints_of", len(runs))
 }
 
-// try lets one fault happen in a process at work, and checks what is left.
-func (tr *trial) try(t *testing.T, fault string, rng *rand.Rand) {
+// try lets one fault happen in a process at work, and checks what is left. It reports whether the fault happened: a
+// process may have too little to do to get there.
+func (tr *trial) try(t *testing.T, fault string, rng *rand.Rand) bool {
 	t.Helper()
 	e := errand{
 		Dir: proofDir(t), Seed: rng.Uint64(), Millis: 10_000,
@@ -137,9 +140,11 @@ func (tr *trial) try(t *testing.T, fault string, rng *rand.Rand) {
 		doubtful = fault == "error" // the group can't be taken back
 	}
 	more, o, killed := e.send(t)
+	if !killed && !o.Fired {
+		return false
+	}
 	require.Equal(t, fault == "crash", killed, "killed")
 	if !killed {
-		require.True(t, o.Fired, "the point was never hit")
 		wantFailed := (fault == "error" || tr.after != "") && tr.phase != "open"
 		require.Equal(t, wantFailed, o.Failed, "the log has failed")
 		require.Equal(t, fault == "error" && tr.phase == "open", o.Opens == 1, "the first Open failed")
@@ -148,6 +153,7 @@ func (tr *trial) try(t *testing.T, fault string, rng *rand.Rand) {
 		doubt(more)
 	}
 	newHistory(t, continued(acts, more)).check(e.Dir)
+	return true
 }
 
 // doubt takes the refusals of a log that failed for what they are if the failed group can't be taken back: nobody knows
