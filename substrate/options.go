@@ -70,8 +70,8 @@ const (
 	optionsKnown   = 1<<iota - 1
 )
 
-func (o *MessageOptions) append(b []byte) []byte {
-	var flags uint64
+// flags says which options are set.
+func (o *MessageOptions) flags() (flags uint64) {
 	set := func(flag uint64, is bool) {
 		if is {
 			flags |= flag
@@ -81,6 +81,11 @@ func (o *MessageOptions) append(b []byte) []byte {
 	set(optionTTL, o.TTL != 0)
 	set(optionDeadline, !o.Deadline.IsZero())
 	set(optionKey, o.IdempotencyKey != "")
+	return flags
+}
+
+func (o *MessageOptions) append(b []byte) []byte {
+	flags := o.flags()
 	if flags == 0 {
 		return b
 	}
@@ -147,6 +152,9 @@ func decodeOptions(b []byte) (MessageOptions, error) {
 	}
 	if flags&optionKey != 0 {
 		o.IdempotencyKey, o.Principal = d.string(), d.string()
+	}
+	if d.err == nil && o.flags() != flags { // it names an option without a value
+		d.fail()
 	}
 	return o, d.end("message options")
 }
