@@ -157,10 +157,12 @@ func FuzzDecodeRecords(f *testing.F) {
 	hidden := &delayed{topic: at(1), due: 9, origin: fuzzOrigin()}
 	hidden.origin.expires = 8
 	for _, b := range [][]byte{
-		(&fuzzMessage().Options).Encode(), {optionKey, 0, 1, 'p'}, {optionDelay, 0},
+		(&fuzzMessage().Options).Encode(),
+		{optionKey, 0, 1, 'p'},
+		{optionDelay, 0},
 		appendFlight(nil, &flight{leased: true, at: 5, attempt: 2, token: 6, reason: "r", origin: fuzzOrigin()}),
 		appendDead(nil, &deadRecord{attempts: 3, reason: "r", died: 4, receipt: []byte("x"), origin: fuzzOrigin()}),
-		appendTopic(nil, at(0)), appendTopic(nil, at(1<<40)), expires.append(nil), hidden.append(nil),
+		appendTopic([]byte{}, at(0)), appendTopic(nil, at(1<<40)), expires.append(nil), hidden.append(nil),
 		(&firstUse{id: fuzzOrigin().id, position: 3, until: 4}).append(nil), checkpoint{1, 2, 3}.append(nil),
 	} {
 		f.Add(b)

@@ -13,7 +13,11 @@ import (
 func FuzzKeys(f *testing.F) {
 	topic := TopicOf("acme", "orders/lines")
 	for _, key := range [][]byte{
-		nil, {0}, {1}, {255}, topic.State(), topic.Message(7), topic.Lane("", 8), topic.Dead("group", 9), topic.Delayed(1, 2),
+		nil,
+		{0},
+		{1},
+		{255},
+		topic.State(), topic.Message(7), topic.Lane("", 8), topic.Dead("group", 9), topic.Delayed(1, 2),
 		topic.Hidden(3), topic.Idempotency(make([]byte, 16)), topic.Expiry(4), topic.end(), metaKey(checkpointName),
 	} {
 		f.Add(key)
