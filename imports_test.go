@@ -24,7 +24,8 @@ var layers = []struct {
 }{
 	{"limits", nil},
 	{"signedctx", []string{"limits"}},
-	{"substrate/internal", []string{"limits"}},
+	{"substrate/internal/failpoint", nil},
+	{"substrate/internal", []string{"limits", "substrate/internal/failpoint"}},
 	{"substrate", []string{"limits", "substrate/internal"}},
 	{"wasi/messaging", []string{"limits"}},
 	{"runtime/internal/wasmbin", []string{"limits"}},

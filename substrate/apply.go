@@ -183,6 +183,7 @@ func (f *extendFrame) apply(s *state, _ uint64) {
 	}
 	ln.moveFlight(fl, true, f.until)
 	s.effects.putFlight(ln, fl)
+	s.recheck(ln.topic, f.position, 0)
 }
 
 func (f *topicFrame) apply(s *state, _ uint64) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/substrate/internal/failpoint"
 	"github.com/longshore/longshore/substrate/internal/journal"
 )
 
@@ -171,6 +172,7 @@ func (c *committer) commit() {
 		frames, durable := c.plan()
 		err = c.append(frames, durable)
 	}
+	_ = failpoint.Hit("commit.answer") // nothing can fail here
 	for _, r := range c.group {
 		if r.err == nil {
 			r.err = err
@@ -269,6 +271,9 @@ func (c *committer) append(frames []journal.Frame, durable bool) error {
 	if len(frames) == 0 {
 		return nil
 	}
+	if err := failpoint.Hit("commit.append"); err != nil {
+		return c.fail(err)
+	}
 	start := time.Now()
 	if err := c.log.journal.Append(frames, durable); err != nil {
 		return c.fail(err)
@@ -308,6 +313,7 @@ func (c *committer) close() error {
 	if c.log.Err() == nil {
 		if err := c.flushStore(true); err == nil {
 			c.behind.close()
+			_ = failpoint.Hit("close.stored") // nothing can fail here
 			return errors.Join(c.log.journal.Close(), c.log.mark.file.Sync(), c.log.mark.file.Close(), c.log.running.close(), c.log.store.Close())
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/substrate/internal/failpoint"
 )
 
 // keeper is the goroutine behind the write-behind, the only one that writes to the store: it stores batches, and keeps
@@ -53,6 +54,9 @@ func (k *keeper) pressed() bool {
 
 // tidy gives back the space of what was deleted.
 func (k *keeper) tidy() error {
+	if err := failpoint.Hit("keeper.tidy"); err != nil {
+		return err
+	}
 	k.freed, k.tidied = 0, time.Now()
 	return k.log.store.Reclaim()
 }

@@ -136,8 +136,8 @@ const (
 	optionsKnown   = 1<<iota - 1
 )
 
-func (o *MessageOptions) append(b []byte) []byte {
-	var flags uint64
+// flags says which options are set.
+func (o *MessageOptions) flags() (flags uint64) {
 	set := func(flag uint64, is bool) {
 		if is {
 			flags |= flag
@@ -153,6 +153,11 @@ func (o *MessageOptions) append(b []byte) []byte {
 	set(optionFeatures, len(o.RequiredFeatures) > 0)
 	set(optionTarget, o.Target != "")
 	set(optionReplyTo, o.ReplyTo != "")
+	return flags
+}
+
+func (o *MessageOptions) append(b []byte) []byte {
+	flags := o.flags()
 	if flags == 0 {
 		return b
 	}
@@ -247,6 +252,9 @@ func decodeOptions(b []byte) (MessageOptions, error) {
 		o.IdempotencyKey, o.Principal = d.string(), d.string()
 	}
 	d.routing(&o, flags)
+	if d.err == nil && o.flags() != flags { // it names an option without a value
+		d.fail()
+	}
 	return o, d.end("message options")
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/longshore/longshore/substrate/internal/failpoint"
 	"github.com/longshore/longshore/substrate/internal/journal"
 	"github.com/longshore/longshore/substrate/internal/store"
 )
@@ -15,6 +16,9 @@ import (
 func recoverLog(o Options, st *store.Store) (*Log, error) {
 	r, err := load(st)
 	if err != nil {
+		return nil, err
+	}
+	if err := failpoint.Hit("recover.loaded"); err != nil {
 		return nil, err
 	}
 	k, err := readMarks(o.Dir)
@@ -235,6 +239,9 @@ func (r *recovery) replay(f journal.Frame) (err error) {
 	if err != nil {
 		return fmt.Errorf("frame %d: %w", f.Number, err)
 	}
+	if err := failpoint.Hit("recover.replay"); err != nil {
+		return err
+	}
 	decoded.apply(r.state, f.Number)
 	r.checkpoint.frame = f.Number
 	r.frames++
@@ -246,6 +253,9 @@ func (r *recovery) replay(f journal.Frame) (err error) {
 
 // flush stores the effects so far. Between two frames the state is exactly that of the frames up to the checkpoint.
 func (r *recovery) flush() error {
+	if err := failpoint.Hit("recover.flush"); err != nil {
+		return err
+	}
 	r.checkpoint.nextPosition = r.state.nextPosition
 	b := r.state.effects.cut(r.checkpoint)
 	if _, err := r.store.Write(b.early, b.last, b.record); err != nil {
@@ -259,6 +269,9 @@ func (r *recovery) flush() error {
 
 // finish voids the leases of the process before, stores everything, durably, and begins the journal anew.
 func (r *recovery) finish(j *journal.Journal) error {
+	if err := failpoint.Hit("recover.finish"); err != nil {
+		return err
+	}
 	if err := r.voidLeases(time.Now().UnixNano()); err != nil {
 		return err
 	}
@@ -269,11 +282,17 @@ func (r *recovery) finish(j *journal.Journal) error {
 	if err := r.flush(); err != nil {
 		return err
 	}
+	if err := failpoint.Hit("recover.flushed"); err != nil {
+		return err
+	}
 	if err := r.store.Sync(); err != nil {
 		return err
 	}
 	clear(r.state.touched)
-	return j.Restart()
+	if err := j.Restart(); err != nil {
+		return err
+	}
+	return failpoint.Hit("recover.restarted")
 }
 
 func (r *recovery) voidLeases(now int64) (err error) {

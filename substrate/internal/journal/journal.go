@@ -53,6 +53,7 @@ import (
 	"sync/atomic"
 
 	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/substrate/internal/failpoint"
 )
 
 // Options says where a journal lives and how large it is. Both sizes may differ from one Open to the next.
@@ -180,6 +181,9 @@ func (j *Journal) Restart() error {
 	}
 	if j.current != nil {
 		return errors.New("journal: Restart was called twice")
+	}
+	if err := failpoint.Hit("journal.restart"); err != nil {
+		return err
 	}
 	oldest := j.oldest()
 	if err := oldest.allocate(j.disk, j.options.SegmentBytes); err != nil {

@@ -41,6 +41,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/substrate/internal/failpoint"
 )
 
 const (
@@ -154,6 +155,9 @@ func (s *Store) Write(early, last []Op, checkpoint []byte) (synced bool, err err
 	s.grown.begin()
 	s.grown.add(early)
 	for len(early) > 0 {
+		if err := failpoint.Hit("store.early"); err != nil {
+			return false, err
+		}
 		n := fitting(early)
 		if err := s.commit(early[:n]); err != nil {
 			return false, err
@@ -167,7 +171,13 @@ func (s *Store) Write(early, last []Op, checkpoint []byte) (synced bool, err err
 	if err != nil {
 		return false, err
 	}
-	return synced, s.commit(last)
+	if err := failpoint.Hit("store.last"); err != nil {
+		return false, err
+	}
+	if err := s.commit(last); err != nil {
+		return false, err
+	}
+	return synced, failpoint.Hit("store.written")
 }
 
 // fitting returns how many of ops fit into one transaction, at least 1.
