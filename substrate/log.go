@@ -29,6 +29,8 @@ type Options struct {
 	// goroutine: it must be quick, and must not call the log.
 	Expired  func([]DeadLetter)
 	LockWait time.Duration // how long to wait for another process to leave Dir; default limits.LockWait
+
+	housekeeping housekeeping // how soon space is given back; tests are in a hurry
 }
 
 // Log is an open log. All methods are safe for concurrent use.
@@ -39,6 +41,7 @@ type Log struct {
 	space          space
 	recovered      Recovered
 	expired        func([]DeadLetter)
+	housekeeping   housekeeping
 	mint           *mint
 	maxCommitBytes int64
 
@@ -95,6 +98,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("log: open %s: %w", o.Dir, damagedOr(err)), st.Close())
 	}
+	l.housekeeping = o.housekeeping.withDefaults()
 	l.start()
 	return l, nil
 }
