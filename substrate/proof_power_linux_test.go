@@ -1,0 +1,189 @@
+package substrate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/longshore/longshore/limits"
+)
+
+// TestProofLostPower cuts the power under a log that works, and checks what the next process finds: only what was not
+// answered is lost, of relaxed topics only what was not flushed, what was done stays done, and nothing is altered. The
+// process runs under a tracer that sees each sync, Badger's included: what a folder may hold after the cut is put together
+// from what was synced and what was not.
+func TestProofLostPower(t *testing.T) {
+	until, seed := proofTime(t), proofSeed(t)
+	random := rand.New(rand.NewPCG(seed, 0))
+	cuts, ledgers := map[string]int{}, 0
+	total := newProofLedger()
+	for round := 0; round < len(cutMoments) || time.Now().Before(until); round++ {
+		p := powerCut{
+			random: random, moment: cutMoments[round%len(cutMoments)], folder: t.TempDir(),
+			plan: proofPlan{Role: "work", Segment: testSegment, Seed: random.Uint64(), Trace: true},
+		}
+		p.run(t)
+		cuts[p.reached] += p.check(t, total)
+		ledgers++
+		require.NoError(t, os.RemoveAll(p.folder))
+	}
+	t.Logf("power cuts, by moment: %v; %d messages compared", cuts, total.checked)
+	n := 0
+	for _, c := range cuts {
+		n += c
+	}
+	figure("power_cuts", n)
+	figure("acked_lost", total.lost)
+	figure("acked_redelivered", total.redelivered)
+	figure("corrupt_delivered", total.corrupt)
+}
+
+// cutMoments are when the power is cut: right after a segment of the journal was begun again, after the memtable was
+// rotated, while space is given back, at some sync, at any time.
+var cutMoments = [...]string{"segment", "sync", "reclaim", "time", "rotation"}
+
+// powerCut is one process that is cut off.
+type powerCut struct {
+	random  *rand.Rand
+	plan    proofPlan
+	moment  string
+	reached string // the moment that it was, in the end
+	folder  string
+	platter *platter
+	ledger  *proofLedger
+
+	skip    int // so many moments pass
+	segment string
+	mems    map[string]struct{}
+}
+
+// cutsOf is how many ways of one power cut are checked.
+const cutsOf = 3
+
+func (p *powerCut) run(t *testing.T) {
+	t.Helper()
+	dir := filepath.Join(p.folder, "log")
+	copies := filepath.Join(p.folder, "synced")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	require.NoError(t, os.Mkdir(copies, 0o700))
+	p.plan.Dirs = []string{dir}
+	p.platter = newPlatter(dir, copies, os.Getenv("PROOF_STRICT") != "")
+	p.ledger = newProofLedger()
+	p.mems = map[string]struct{}{}
+	limit := 2 * time.Second
+	switch p.moment {
+	case "rotation":
+		p.plan.Profile, p.plan.Segment, limit = "bulk", 8*limits.MiB, 20*time.Second
+		p.skip = 1 // the first memtable is made at open
+	case "reclaim":
+		p.plan.Reclaim = true
+		p.skip = p.random.IntN(12)
+	case "segment":
+		p.skip = p.random.IntN(10)
+	case "sync":
+		p.skip = p.random.IntN(400)
+	case "time":
+		limit = time.Duration(p.random.IntN(1500)) * time.Millisecond
+	}
+	p.trace(t, limit)
+	require.Empty(t, p.platter.faults)
+}
+
+// trace runs the child until it is killed: at the moment, or after so long.
+func (p *powerCut) trace(t *testing.T, limit time.Duration) {
+	t.Helper()
+	args, env := proofCommand(t, p.plan)
+	from, to, err := os.Pipe()
+	require.NoError(t, err)
+	output, err := os.Create(filepath.Join(p.folder, "output"))
+	require.NoError(t, err)
+	read := make(chan error, 1)
+	go func() { read <- readProofLines(from, p.ledger.take) }()
+	traced := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // the tracer is a thread; it ends with the goroutine
+		child, err := startTraced(args, env, []uintptr{0, output.Fd(), output.Fd(), to.Fd()}, p.watch)
+		if err == nil {
+			stop := time.AfterFunc(limit, func() { _ = syscall.Kill(child.pid, syscall.SIGKILL) })
+			err = child.run()
+			stop.Stop()
+		}
+		_ = to.Close()
+		traced <- err
+	}()
+	require.NoError(t, <-traced)
+	require.NoError(t, <-read)
+	require.NoError(t, from.Close())
+	require.NoError(t, output.Close())
+	text, err := os.ReadFile(output.Name())
+	require.NoError(t, err)
+	require.Empty(t, p.ledger.faults, "%s", text)
+	if p.reached == "" {
+		p.reached = "time"
+	}
+}
+
+// watch reports whether the moment has come.
+func (p *powerCut) watch(c tracedCall) bool {
+	path := p.platter.observe(c)
+	if moment := p.momentOf(c, path); moment != p.moment {
+		return false
+	}
+	p.skip--
+	if p.skip >= 0 {
+		return false
+	}
+	p.reached = p.moment
+	return true
+}
+
+func (p *powerCut) momentOf(c tracedCall, path string) string {
+	if p.moment == "rotation" {
+		mems, _ := filepath.Glob(filepath.Join(p.platter.root, "store", "*.mem"))
+		for _, m := range mems {
+			if _, known := p.mems[m]; !known {
+				p.mems[m] = struct{}{}
+				return "rotation"
+			}
+		}
+	}
+	switch {
+	case c.number == unix.SYS_UNLINKAT:
+		return "reclaim"
+	case strings.HasPrefix(filepath.Base(path), "seg-") && path != p.segment:
+		p.segment = path
+		return "segment"
+	}
+	return "sync"
+}
+
+// check opens what some ways of the cut leave, and returns how many.
+func (p *powerCut) check(t *testing.T, total *proofLedger) int {
+	t.Helper()
+	var dirs, stories []string
+	for i := range cutsOf {
+		to := filepath.Join(p.folder, fmt.Sprint("cut", i), "log")
+		story, err := p.platter.cut(p.random, to)
+		require.NoError(t, err)
+		dirs, stories = append(dirs, to), append(stories, story)
+	}
+	for i, f := range audit(t, proofPlan{Segment: p.plan.Segment}, dirs...) {
+		ledger := *p.ledger
+		wrong := ledger.check(&f, true)
+		total.lost += ledger.lost
+		total.redelivered += ledger.redelivered
+		total.corrupt += ledger.corrupt
+		total.checked += ledger.checked
+		require.Empty(t, wrong, "cut at %s: %s", p.reached, stories[i])
+	}
+	return cutsOf
+}

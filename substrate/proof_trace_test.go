@@ -1,3 +1,0 @@
-package substrate
-
-func traceFileSyncs() error { return nil }
