@@ -11,7 +11,6 @@ import (
 type proofLedger struct {
 	workers [proofWorkers]proofHistory
 	lines   int
-	last    uint64 // the last position that was given
 	digests map[string]string
 	faults  []string
 	opened  bool
@@ -74,7 +73,6 @@ func (l *proofLedger) take(s proofStep) {
 			l.faults = append(l.faults, fmt.Sprintf("message %s was delivered altered", taken.ID))
 		}
 	}
-	l.last = max(l.last, s.Last)
 	c := h.steps[len(h.steps)-1]
 	c.result, c.end = &s, l.lines
 }
@@ -217,22 +215,23 @@ func (l *proofLedger) check(f *proofFindings, powerCut bool) (wrong []string) {
 		return append(wrong, "the log does not open: "+f.Refused+f.Fault)
 	}
 	byWorker := l.sort(f, &wrong)
-	if f.Probe <= l.last {
-		wrong = append(wrong, fmt.Sprintf("position %d was given twice", f.Probe))
-	}
 	floors := l.floors(powerCut)
 	var survived [proofWorkers][2]int
 	var next [proofWorkers]proofState
 	for w := range l.workers {
 		low, high, state, faults := l.checkWorker(w, floors[w], byWorker[w])
 		survived[w], next[w] = [2]int{low, high}, state
+		for _, c := range l.workers[w].steps[:low] {
+			if c.result != nil && c.result.Last >= f.Probe {
+				wrong = append(wrong, fmt.Sprintf("position %d was given twice", f.Probe))
+			}
+		}
 		wrong = append(wrong, faults...)
 	}
 	wrong = append(wrong, l.checkOrder(survived)...)
 	for w := range l.workers {
 		l.workers[w] = proofHistory{base: next[w]}
 	}
-	l.last = max(l.last, f.Probe)
 	return wrong
 }
 

@@ -27,8 +27,10 @@ type platter struct {
 	synced  map[inode]syncedFile
 	names   map[string]map[string]inode // of each folder
 	strict  bool                        // a name is durable once its folder is synced, not with its file
+	deaf    string                      // files whose names end so lose all that is written to them, synced or not
 	serial  int
 	faults  []error
+	blocks  blocks
 }
 
 // inode names a file whatever its name. Numbers are used again: the time of birth tells the files apart.
@@ -56,6 +58,7 @@ func newPlatter(root, copies string, strict bool) *platter {
 	return &platter{
 		root: root, copies: copies, strict: strict,
 		pending: map[int]pendingSync{}, synced: map[inode]syncedFile{}, names: map[string]map[string]inode{},
+		blocks: newBlocks(),
 	}
 }
 
@@ -76,6 +79,9 @@ func (p *platter) observe(c tracedCall) (path string) {
 	if err != nil {
 		p.faults = append(p.faults, err)
 		return ""
+	}
+	if p.deaf != "" && strings.HasSuffix(path, p.deaf) {
+		return path
 	}
 	if path != p.root && !strings.HasPrefix(path, p.root+"/") || strings.HasSuffix(path, " (deleted)") {
 		return ""
@@ -104,7 +110,7 @@ func (p *platter) begin(s *pendingSync) error {
 		return err
 	}
 	s.copy = filepath.Join(p.copies, fmt.Sprint(s.serial))
-	return copySparse(s.path, s.copy)
+	return p.blocks.copy(s.path, s.copy)
 }
 
 func (p *platter) complete(s pendingSync) {
@@ -189,9 +195,9 @@ func namesOf(dir string) (map[string]inode, error) {
 	return names, nil
 }
 
-// cut makes, in to, what a power cut now would leave of the folder, whose process has ended.
-func (p *platter) cut(random *rand.Rand, to string) (story string, err error) {
-	c := cutting{platter: p, random: random, way: cutWay(random.IntN(int(cutWays)))}
+// cut makes, in to, what a power cut now might leave of the folder, whose process has ended.
+func (p *platter) cut(random *rand.Rand, way cutWay, to string) (story string, err error) {
+	c := cutting{platter: p, random: random, way: way}
 	err = c.folder(p.root, to)
 	return c.story.String(), err
 }
@@ -276,9 +282,9 @@ func (c *cutting) entry(path string, id inode, to string) error {
 		if synced == "" {
 			return os.WriteFile(to, nil, 0o600)
 		}
-		return copySparse(synced, to)
+		return c.blocks.copy(synced, to)
 	case cutKeep:
-		return copySparse(path, to)
+		return c.blocks.copy(path, to)
 	default:
 		return c.mix(synced, path, to, way)
 	}
@@ -286,7 +292,7 @@ func (c *cutting) entry(path string, id inode, to string) error {
 
 // mix makes a file that is partly as it was synced, and partly as it is.
 func (c *cutting) mix(synced, present, to string, way cutWay) error {
-	if err := copySparse(present, to); err != nil {
+	if err := c.blocks.copy(present, to); err != nil {
 		return err
 	}
 	info, err := os.Stat(to)
@@ -297,7 +303,7 @@ func (c *cutting) mix(synced, present, to string, way cutWay) error {
 	if err != nil {
 		return err
 	}
-	err = eachPage(present, synced, func(pages []int64) error {
+	err = c.eachPage(present, synced, func(pages []int64) error {
 		after := c.random.IntN(len(pages) + 1)
 		for i, off := range pages {
 			if way == cutPrefix && i < after || way == cutPages && c.random.IntN(2) == 0 {
@@ -318,7 +324,7 @@ func (c *cutting) mix(synced, present, to string, way cutWay) error {
 const cutPageBytes = 4 * limits.KiB
 
 // eachPage calls with the offsets of the pages in which two files differ.
-func eachPage(present, synced string, call func([]int64) error) error {
+func (c *cutting) eachPage(present, synced string, call func([]int64) error) error {
 	a, err := os.Open(present)
 	if err != nil {
 		return err
@@ -332,7 +338,7 @@ func eachPage(present, synced string, call func([]int64) error) error {
 		defer func() { _ = b.Close() }()
 	}
 	var pages []int64
-	err = eachBlock(a, func(block []byte, off int64) error {
+	err = c.blocks.each(a, func(block []byte, off int64) error {
 		old := make([]byte, len(block))
 		if b != nil {
 			if _, err := b.ReadAt(old, off); err != nil && !errors.Is(err, io.EOF) {
@@ -381,9 +387,14 @@ func ignoreEOF(err error) error {
 	return err
 }
 
-// eachBlock calls for each block of a file that may hold something.
-func eachBlock(f *os.File, call func(block []byte, off int64) error) error {
-	buffer := make([]byte, limits.MiB)
+// blocks reads and copies files by blocks that may hold something.
+type blocks struct{ buffer, zeros []byte }
+
+func newBlocks() blocks { return blocks{make([]byte, limits.MiB), make([]byte, limits.MiB)} }
+
+// each calls for each block of a file that may hold something.
+func (b *blocks) each(f *os.File, call func(block []byte, off int64) error) error {
+	buffer := b.buffer
 	for off := int64(0); ; {
 		data, err := f.Seek(off, unix.SEEK_DATA)
 		if errors.Is(err, unix.ENXIO) {
@@ -407,8 +418,8 @@ func eachBlock(f *os.File, call func(block []byte, off int64) error) error {
 	}
 }
 
-// copySparse copies a file. Zeros become holes.
-func copySparse(from, to string) error {
+// copy copies a file. Zeros become holes.
+func (b *blocks) copy(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
@@ -422,9 +433,8 @@ func copySparse(from, to string) error {
 	if err != nil {
 		return err
 	}
-	zeros := make([]byte, limits.MiB)
-	err = eachBlock(in, func(block []byte, off int64) error {
-		if bytes.Equal(block, zeros[:len(block)]) {
+	err = b.each(in, func(block []byte, off int64) error {
+		if bytes.Equal(block, b.zeros[:len(block)]) {
 			return nil
 		}
 		_, err := out.WriteAt(block, off)

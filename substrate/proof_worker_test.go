@@ -25,7 +25,6 @@ type proofPlan struct {
 	Reclaim bool   // give space back as often as possible
 	Release bool   // an audit gives back what it claimed
 	Trace   bool   // stop at system calls that a tracer wants to see
-	Mutant  string // a defect to be found: "release" frees segments of the journal without a sync of the store
 }
 
 const (
@@ -75,14 +74,6 @@ func proofWork(t *testing.T, p *proofPlan, report *proofReport) {
 	report.line(proofStep{Kind: "opened"})
 	if p.Hold {
 		select {}
-	}
-	if p.Mutant == "release" {
-		go func() {
-			for {
-				l.journal.Release(l.journal.Synced())
-				time.Sleep(time.Millisecond)
-			}
-		}()
 	}
 	var all sync.WaitGroup
 	for w := range proofWorkers {
