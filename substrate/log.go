@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -87,8 +86,8 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	if o.SegmentBytes < limits.JournalSegmentMinBytes || o.SegmentBytes%(4*limits.KiB) != 0 {
 		return nil, fmt.Errorf("log: SegmentBytes is %d: want at least %d and a multiple of 4096", o.SegmentBytes, limits.JournalSegmentMinBytes)
 	}
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("log: %w", err)
+	if err := makeFolders(o.Dir); err != nil {
+		return nil, err
 	}
 	st, err := store.Open(ctx, filepath.Join(o.Dir, "store"), o.LockWait)
 	if err != nil {

@@ -252,7 +252,7 @@ func (l *proofLedger) sort(f *proofFindings, wrong *[]string) (byWorker [proofWo
 		if _, twice := byWorker[w][m.ID]; twice {
 			*wrong = append(*wrong, m.ID+" is there twice")
 		}
-		if m.Digest != l.digests[m.ID] {
+		if m.Digest != "" && m.Digest != l.digests[m.ID] { // "" is noticed: its record does not check
 			l.corrupt++
 			*wrong = append(*wrong, fmt.Sprintf("%s has another payload than was published", m.ID))
 		}
@@ -269,38 +269,40 @@ func (l *proofLedger) checkWorker(w, floor int, found map[string]proofFound) (lo
 	for _, c := range h.steps[:floor] {
 		state.apply(c)
 	}
-	low = -1
-	first := state.differences(found, 0)
-	atFloor := state.clone()
-	if len(first) == 0 {
+	atFloor, best := state.clone(), state.clone()
+	nearest := state.differences(found, 0)
+	low, high = -1, -1
+	if len(nearest) == 0 {
 		low, high = floor, floor
 	}
-	best := state.clone()
 	for i, c := range h.steps[floor:] {
 		claiming := 0
 		if c.result == nil {
 			claiming = c.begun.Attempts
 		}
 		state.apply(c)
-		if len(state.differences(found, claiming)) == 0 {
+		diff := state.differences(found, claiming)
+		if len(diff) == 0 {
 			if low < 0 {
 				low = floor + i + 1
 			}
-			high = floor + i + 1
-			best = state.clone()
+			high, best = floor+i+1, state.clone()
+		}
+		if len(diff) < len(nearest) {
+			nearest = diff
 		}
 	}
-	if low >= 0 {
-		if unflushed := l.unflushed(w, high); unflushed > proofUnflushed {
-			faults = append(faults, fmt.Sprintf("worker %d: %d messages were not on disk: at most %d may be", w, unflushed, proofUnflushed))
-		}
-		best.adopt(found)
-		return low, high, best, faults
+	if low < 0 {
+		l.count(atFloor, state, found)
+		slices.Sort(nearest)
+		return floor, floor, best, append(faults, fmt.Sprintf("worker %d: after %d to %d steps, at best:\n\t%s\n\tlast steps:\n%s",
+			w, floor, len(h.steps), strings.Join(nearest, "\n\t"), h.tail()))
 	}
-	l.count(atFloor, state, found)
-	slices.Sort(first)
-	return floor, floor, best, append(faults, fmt.Sprintf("worker %d: after %d to %d steps:\n\t%s\n\tlast steps:\n%s", w, floor, len(h.steps),
-		strings.Join(first, "\n\t"), h.tail()))
+	if unflushed := l.unflushed(w, high); unflushed > proofUnflushed {
+		faults = append(faults, fmt.Sprintf("worker %d: %d messages were not on disk: at most %d may be", w, unflushed, proofUnflushed))
+	}
+	best.adopt(found)
+	return low, high, best, faults
 }
 
 // adopt takes over what was found, where an unfinished claim leaves it open.

@@ -26,7 +26,6 @@ type platter struct {
 	pending map[int]pendingSync
 	synced  map[inode]syncedFile
 	names   map[string]map[string]inode // of each folder
-	strict  bool                        // a name is durable once its folder is synced, not with its file
 	deaf    string                      // files whose names end so lose all that is written to them, synced or not
 	serial  int
 	faults  []error
@@ -54,9 +53,9 @@ type syncedFile struct {
 	serial int
 }
 
-func newPlatter(root, copies string, strict bool) *platter {
+func newPlatter(root, copies string) *platter {
 	return &platter{
-		root: root, copies: copies, strict: strict,
+		root: root, copies: copies,
 		pending: map[int]pendingSync{}, synced: map[inode]syncedFile{}, names: map[string]map[string]inode{},
 		blocks: newBlocks(),
 	}
@@ -77,7 +76,7 @@ func (p *platter) observe(c tracedCall) (path string) {
 	}
 	path, err := syncedPath(c)
 	if err != nil {
-		p.faults = append(p.faults, err)
+		p.fault(err)
 		return ""
 	}
 	if p.deaf != "" && strings.HasSuffix(path, p.deaf) {
@@ -89,11 +88,18 @@ func (p *platter) observe(c tracedCall) (path string) {
 	p.serial++
 	s := pendingSync{path: path, serial: p.serial}
 	if err := p.begin(&s); err != nil {
-		p.faults = append(p.faults, err)
+		p.fault(err)
 		return path
 	}
 	p.pending[c.thread] = s
 	return path
+}
+
+// fault notes an error, but for those of a process that was killed meanwhile, and of files that it had deleted.
+func (p *platter) fault(err error) {
+	if !errors.Is(err, fs.ErrNotExist) {
+		p.faults = append(p.faults, err)
+	}
 }
 
 // begin copies what a sync that begins now will have made durable when it ends.
@@ -127,16 +133,10 @@ func (p *platter) complete(s pendingSync) {
 		_ = os.Remove(old.copy)
 	}
 	p.synced[s.id] = syncedFile{s.copy, s.serial}
-	if p.strict {
-		return
-	}
-	for path := s.path; path != p.root; path = filepath.Dir(path) { // ext4, xfs and btrfs keep the name with the file
-		if id, err := inodeOf(path); err == nil {
-			p.name(path, id)
-		}
-	}
+	p.name(s.path, s.id)
 }
 
+// name makes the name of a file durable, as ext4, xfs and btrfs do when they sync a new file. Folders are not so lucky here.
 func (p *platter) name(path string, id inode) {
 	dir := filepath.Dir(path)
 	if p.names[dir] == nil {

@@ -49,8 +49,8 @@ func TestProofLostPower(t *testing.T) {
 }
 
 // cutMoments are when the power is cut: right after a segment of the journal was begun again, after the memtable was
-// rotated, while space is given back, at some sync, at any time.
-var cutMoments = [...]string{"segment", "sync", "reclaim", "time", "rotation"}
+// rotated, after a value log was rewritten and deleted, while space is given back, at some sync, at any time.
+var cutMoments = [...]string{"segment", "sync", "reclaim", "time", "rotation", "values"}
 
 // powerCut is one process that is cut off.
 type powerCut struct {
@@ -65,7 +65,7 @@ type powerCut struct {
 
 	skip    int // so many moments pass
 	segment string
-	mems    map[string]struct{}
+	files   map[string]struct{} // those seen before of the kind that the moment is about
 }
 
 func (p *powerCut) run(t *testing.T) {
@@ -75,15 +75,18 @@ func (p *powerCut) run(t *testing.T) {
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	require.NoError(t, os.Mkdir(copies, 0o700))
 	p.plan.Dirs = []string{dir}
-	p.platter = newPlatter(dir, copies, os.Getenv("PROOF_STRICT") != "")
+	p.platter = newPlatter(dir, copies)
 	p.platter.deaf = p.deaf
 	p.ledger = newProofLedger()
-	p.mems = map[string]struct{}{}
+	p.files = map[string]struct{}{}
 	limit := 2 * time.Second
 	switch p.moment {
 	case "rotation":
 		p.plan.Profile, p.plan.Segment, limit = "bulk", 8*limits.MiB, 20*time.Second
 		p.skip = 1 // the first memtable is made at open
+	case "values":
+		p.plan.Profile, p.plan.Segment, limit = "values", 8*limits.MiB, 20*time.Second
+		p.plan.Reclaim = true
 	case "reclaim":
 		p.plan.Reclaim = true
 		p.skip = p.random.IntN(12)
@@ -147,14 +150,11 @@ func (p *powerCut) watch(c tracedCall) bool {
 }
 
 func (p *powerCut) momentOf(c tracedCall, path string) string {
-	if p.moment == "rotation" {
-		mems, _ := filepath.Glob(filepath.Join(p.platter.root, "store", "*.mem"))
-		for _, m := range mems {
-			if _, known := p.mems[m]; !known {
-				p.mems[m] = struct{}{}
-				return "rotation"
-			}
-		}
+	if p.moment == "rotation" && p.changed("*.mem", true) {
+		return "rotation"
+	}
+	if p.moment == "values" && p.changed("*.vlog", false) {
+		return "values"
 	}
 	switch {
 	case c.number == unix.SYS_UNLINKAT:
@@ -164,6 +164,23 @@ func (p *powerCut) momentOf(c tracedCall, path string) string {
 		return "segment"
 	}
 	return "sync"
+}
+
+// changed reports whether there is a new file of the store that matches, or, if not made, one less.
+func (p *powerCut) changed(pattern string, made bool) bool {
+	found, _ := filepath.Glob(filepath.Join(p.platter.root, "store", pattern))
+	now := map[string]struct{}{}
+	more := false
+	for _, f := range found {
+		now[f] = struct{}{}
+		more = more || !has(p.files, f)
+	}
+	less := false
+	for f := range p.files {
+		less = less || !has(now, f)
+	}
+	p.files = now
+	return made && more || !made && less
 }
 
 // check opens what each way of the cut leaves, and returns what is wrong.

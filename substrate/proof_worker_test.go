@@ -21,7 +21,7 @@ type proofPlan struct {
 	Dirs    []string // of the log; of an audit as many as one likes
 	Segment int64
 	Hold    bool   // open the log, and do nothing
-	Profile string // "mixed", or "bulk" for payloads that fill memtables
+	Profile string // "bulk" for payloads that fill memtables, "values" for such that fill value logs
 	Reclaim bool   // give space back as often as possible
 	Release bool   // an audit gives back what it claimed
 	Trace   bool   // stop at system calls that a tracer wants to see
@@ -78,7 +78,7 @@ func proofWork(t *testing.T, p *proofPlan, report *proofReport) {
 	var all sync.WaitGroup
 	for w := range proofWorkers {
 		worker := proofWorker{
-			log: l, report: report, number: w, topics: proofTopics(w), bulk: p.Profile == "bulk",
+			log: l, report: report, number: w, topics: proofTopics(w), profile: p.Profile,
 			random: rand.New(rand.NewPCG(p.Seed, uint64(w))),
 		}
 		all.Go(func() {
@@ -93,17 +93,17 @@ func proofWork(t *testing.T, p *proofPlan, report *proofReport) {
 
 // proofWorker makes one call after the other, on topics that are its own.
 type proofWorker struct {
-	log    *Log
-	report *proofReport
-	random *rand.Rand
-	number int
-	steps  int
-	topics [2]string
-	bulk   bool
-	held   []Delivery
-	dead   []DeadLetter
-	keys   []string // idempotency keys that were used
-	firsts []string // and the messages that were published under them
+	log     *Log
+	report  *proofReport
+	random  *rand.Rand
+	number  int
+	steps   int
+	topics  [2]string
+	profile string
+	held    []Delivery
+	dead    []DeadLetter
+	keys    []string // idempotency keys that were used
+	firsts  []string // and the messages that were published under them
 }
 
 func (w *proofWorker) run(ctx context.Context) error {
@@ -160,7 +160,9 @@ func (w *proofWorker) call(s proofStep, do func(s *proofStep) error) error {
 
 func (w *proofWorker) size() int {
 	switch n := w.random.IntN(100); {
-	case w.bulk && n < 90:
+	case w.profile == "values" && n < 90:
+		return 70_000 + w.random.IntN(60_000)
+	case w.profile == "bulk" && n < 90:
 		return 20_000 + w.random.IntN(40_000)
 	case n < 85:
 		return w.random.IntN(2_000)
@@ -173,7 +175,7 @@ func (w *proofWorker) size() int {
 
 // messages makes n messages, and what to report of them.
 func (w *proofWorker) messages(topic string, n int) (msgs []Message, sent []proofSent) {
-	for bytes := 0; len(msgs) < n && bytes < limits.MiB/4; {
+	for bytes := 0; len(msgs) < n && bytes < limits.MiB/3; {
 		m := w.log.newMessage(topic, "")
 		m.Payload = proofPayload(m.ID, topic, w.size())
 		bytes += len(m.Payload)
