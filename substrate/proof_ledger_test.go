@@ -166,8 +166,11 @@ func (s proofState) applyClaim(r *proofStep) {
 
 // differences compares the state with what was found. If a claim had not ended, its messages may have an attempt more, or
 // be dead if that would have been one too many.
-func (s proofState) differences(found map[string]proofFound, claiming int) (diff []string) {
+func (s proofState) differences(found map[string]proofFound, claiming int, excused map[string]struct{}) (diff []string) {
 	for id, want := range s.live {
+		if has(excused, id) {
+			continue
+		}
 		got, ok := found[id]
 		if !ok {
 			diff = append(diff, fmt.Sprintf("%s is missing (%+v)", id, want))
@@ -193,7 +196,7 @@ func (s proofState) differences(found map[string]proofFound, claiming int) (diff
 		}
 	}
 	for id := range found {
-		if _, ok := s.live[id]; !ok {
+		if _, ok := s.live[id]; !ok && !has(excused, id) {
 			diff = append(diff, fmt.Sprintf("%s is there (done: %t)", id, has(s.done, id)))
 		}
 	}
@@ -207,19 +210,24 @@ func has(set map[string]struct{}, id string) bool {
 
 func (s proofState) clone() proofState { return proofState{maps.Clone(s.live), maps.Clone(s.done)} }
 
-// check compares what was found with what the log may hold, and returns what is wrong. What was found is what the next
-// process begins with.
+// check compares what was found after the end of the process, or after a power cut, with what the log may hold, and returns
+// what is wrong. What was found is what the next process begins with.
 func (l *proofLedger) check(f *proofFindings, powerCut bool) (wrong []string) {
+	return l.compare(f, l.floors(powerCut), nil)
+}
+
+// compare compares what was found with what the log may hold if of each worker so many steps must have survived. The
+// messages that are excused are left out.
+func (l *proofLedger) compare(f *proofFindings, floors [proofWorkers]int, excused map[string]struct{}) (wrong []string) {
 	wrong = append(wrong, l.faults...)
 	if f.Refused+f.Fault != "" {
 		return append(wrong, "the log does not open: "+f.Refused+f.Fault)
 	}
 	byWorker := l.sort(f, &wrong)
-	floors := l.floors(powerCut)
 	var survived [proofWorkers][2]int
 	var next [proofWorkers]proofState
 	for w := range l.workers {
-		low, high, state, faults := l.checkWorker(w, floors[w], byWorker[w])
+		low, high, state, faults := l.checkWorker(w, floors[w], byWorker[w], excused)
 		survived[w], next[w] = [2]int{low, high}, state
 		for _, c := range l.workers[w].steps[:low] {
 			if c.result != nil && c.result.Last >= f.Probe {
@@ -263,14 +271,16 @@ func (l *proofLedger) sort(f *proofFindings, wrong *[]string) (byWorker [proofWo
 
 // checkWorker finds the numbers of steps that may have survived: at least floor, and such that the state after them is what
 // was found. It returns the least and the greatest of them, and the state.
-func (l *proofLedger) checkWorker(w, floor int, found map[string]proofFound) (low, high int, state proofState, faults []string) {
+func (l *proofLedger) checkWorker(
+	w, floor int, found map[string]proofFound, excused map[string]struct{},
+) (low, high int, state proofState, faults []string) {
 	h := &l.workers[w]
 	state = h.base.clone()
 	for _, c := range h.steps[:floor] {
 		state.apply(c)
 	}
 	atFloor, best := state.clone(), state.clone()
-	nearest := state.differences(found, 0)
+	nearest := state.differences(found, 0, excused)
 	low, high = -1, -1
 	if len(nearest) == 0 {
 		low, high = floor, floor
@@ -281,7 +291,7 @@ func (l *proofLedger) checkWorker(w, floor int, found map[string]proofFound) (lo
 			claiming = c.begun.Attempts
 		}
 		state.apply(c)
-		diff := state.differences(found, claiming)
+		diff := state.differences(found, claiming, excused)
 		if len(diff) == 0 {
 			if low < 0 {
 				low = floor + i + 1
