@@ -20,6 +20,7 @@ const (
 	proofChildEnv   = "LONGSHORE_PROOF_CHILD" // the plan of a child
 	proofSecondsEnv = "PROOF_SECONDS"         // how long each proof may take
 	proofSeedEnv    = "PROOF_SEED"            // runs a proof again
+	proofLongEnv    = "LONG"                  // if set, proofs take the sizes that take long
 )
 
 // TestChildOfAProof is the program that the proofs run beside themselves, and kill. By itself it does nothing.
@@ -48,6 +49,9 @@ func TestChildOfAProof(t *testing.T) {
 func proofTime(t *testing.T) time.Time {
 	t.Helper()
 	seconds := 3
+	if testing.Short() {
+		seconds = 1
+	}
 	if s := os.Getenv(proofSecondsEnv); s != "" {
 		var err error
 		seconds, err = strconv.Atoi(s)
