@@ -11,6 +11,8 @@ import (
 	"github.com/longshore/longshore/limits"
 )
 
+const cutPageBytes = 4 * limits.KiB
+
 // blocks reads and copies files by blocks that may hold something.
 type blocks struct{ buffer, zeros []byte }
 

@@ -2,11 +2,13 @@ package substrate
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -40,6 +42,8 @@ func TestChildOfAProof(t *testing.T) {
 		proofWork(t, &p, report)
 	case "audit":
 		proofAudit(t, &p, report)
+	case "full":
+		proofFull(t, &p, report)
 	default:
 		require.Fail(t, "no such role", p.Role)
 	}
@@ -103,6 +107,14 @@ type proofChild struct {
 // startChild starts a child, and gives each line of its report to take, on another goroutine.
 func startChild[T any](t *testing.T, p proofPlan, take func(T)) *proofChild {
 	t.Helper()
+	c, err := launchChild(t, p, nil, take)
+	require.NoError(t, err)
+	return c
+}
+
+// launchChild does so with attributes of the process.
+func launchChild[T any](t *testing.T, p proofPlan, with func(*syscall.SysProcAttr), take func(T)) (*proofChild, error) {
+	t.Helper()
 	args, env := proofCommand(t, p)
 	from, to, err := os.Pipe()
 	require.NoError(t, err)
@@ -110,13 +122,20 @@ func startChild[T any](t *testing.T, p proofPlan, take func(T)) *proofChild {
 	c.cmd = exec.CommandContext(t.Context(), args[0], args[1:]...)
 	c.cmd.Env, c.cmd.ExtraFiles = env, []*os.File{to}
 	c.cmd.Stdout, c.cmd.Stderr = c.output, c.output
-	require.NoError(t, c.cmd.Start())
+	if with != nil {
+		c.cmd.SysProcAttr = &syscall.SysProcAttr{}
+		with(c.cmd.SysProcAttr)
+	}
+	started := c.cmd.Start()
 	require.NoError(t, to.Close())
+	if started != nil {
+		return nil, errors.Join(started, from.Close())
+	}
 	go func() {
 		c.read <- readProofLines(from, take)
 		_ = from.Close()
 	}()
-	return c
+	return c, nil
 }
 
 // wait waits until the child and its report have ended.

@@ -13,8 +13,6 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/longshore/longshore/limits"
 )
 
 // platter follows what a disk would still have of a folder after a power cut: of each file what it held when it was last
@@ -320,8 +318,6 @@ func (c *cutting) mix(synced, present, to string, way cutWay) error {
 	}
 	return errors.Join(err, f.Close())
 }
-
-const cutPageBytes = 4 * limits.KiB
 
 // eachPage calls with the offsets of the pages in which two files differ.
 func (c *cutting) eachPage(present, synced string, call func([]int64) error) error {

@@ -16,10 +16,11 @@ import (
 
 // proofPlan says what a child does. It is given to it in the environment, as JSON.
 type proofPlan struct {
-	Role    string // "work" or "audit"
+	Role    string // "work", "audit" or "full"
 	Seed    uint64
 	Dirs    []string // of the log; of an audit as many as one likes
 	Segment int64
+	Seconds int    // how long to fill disks
 	Hold    bool   // open the log, and do nothing
 	Profile string // "bulk" for payloads that fill memtables, "values" for such that fill value logs
 	Reclaim bool   // give space back as often as possible
