@@ -165,7 +165,7 @@ func storeUpToDate(t *testing.T, l *Log) {
 // overwrite puts rubbish under a key of the closed store in dir.
 func overwrite(t *testing.T, dir string, key []byte) {
 	t.Helper()
-	db, err := badger.Open(badger.DefaultOptions(filepath.Join(dir, "store")).WithLogger(nil))
+	db, err := badger.Open(badger.DefaultOptions(filepath.Join(dir, "store")).WithLogger(nil).WithCompression(0))
 	require.NoError(t, err)
 	require.NoError(t, db.Update(func(txn *badger.Txn) error { return txn.Set(key, []byte("rubbish")) }))
 	require.NoError(t, db.Close())

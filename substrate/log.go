@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -29,6 +28,8 @@ type Options struct {
 	// goroutine: it must be quick, and must not call the log.
 	Expired  func([]DeadLetter)
 	LockWait time.Duration // how long to wait for another process to leave Dir; default limits.LockWait
+
+	housekeeping housekeeping // how soon space is given back; tests are in a hurry
 }
 
 // Log is an open log. All methods are safe for concurrent use.
@@ -41,6 +42,7 @@ type Log struct {
 	space          space
 	recovered      Recovered
 	expired        func([]DeadLetter)
+	housekeeping   housekeeping
 	mint           *mint
 	maxCommitBytes int64
 
@@ -87,8 +89,8 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	if o.SegmentBytes < limits.JournalSegmentMinBytes || o.SegmentBytes%(4*limits.KiB) != 0 {
 		return nil, fmt.Errorf("log: SegmentBytes is %d: want at least %d and a multiple of 4096", o.SegmentBytes, limits.JournalSegmentMinBytes)
 	}
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("log: %w", err)
+	if err := makeFolders(o.Dir); err != nil {
+		return nil, err
 	}
 	st, err := store.Open(ctx, filepath.Join(o.Dir, "store"), o.LockWait)
 	if err != nil {
@@ -98,13 +100,15 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("log: open %s: %w", o.Dir, damagedOr(err)), st.Close())
 	}
+	l.housekeeping = o.housekeeping.withDefaults()
 	l.start()
 	return l, nil
 }
 
 // damagedOr makes an ErrDamaged of what the parts of the log say of themselves.
 func damagedOr(err error) error {
-	if gap := new(journal.DamageError); errors.Is(err, store.ErrDamaged) || errors.As(err, &gap) {
+	gap, corrupt := new(journal.DamageError), new(store.CorruptError)
+	if errors.Is(err, store.ErrDamaged) || errors.Is(err, errTruncated) || errors.As(err, &gap) || errors.As(err, &corrupt) {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return err

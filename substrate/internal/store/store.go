@@ -59,8 +59,8 @@ const (
 // ErrNotFound says that there is no record under the key.
 var ErrNotFound = errors.New("no such record")
 
-// ErrDamaged says that a table does not check.
-var ErrDamaged = errors.New("a table is damaged")
+// ErrDamaged says that a file of the store does not check, or is missing.
+var ErrDamaged = errors.New("the store is damaged")
 
 // ErrClosed is returned by reads after Close.
 var ErrClosed = errors.New("the store is closed")
@@ -79,6 +79,7 @@ type Store struct {
 	closed bool         // guarded by use
 
 	snapshots atomic.Int64 // that are not closed yet
+	inventory inventory    // as it was written last; the writer's
 }
 
 // Open opens or makes the store in dir. If another process holds it, Open tries again until wait has passed and then says so.
@@ -93,15 +94,12 @@ func Open(ctx context.Context, dir string, wait time.Duration) (*Store, error) {
 	if err := removeEmpty(dir); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	db, err := badger.Open(options(dir))
+	db, err := openChecked(dir)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("store: open %s: %w", dir, err), lock.Close())
+		return nil, errors.Join(err, lock.Close())
 	}
 	s := &Store{db: db, dir: dir, lock: lock}
 	s.flush = s.syncFiles
-	if err := s.verify(); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
 	return s, nil
 }
 
@@ -111,6 +109,26 @@ func (s *Store) verify() error {
 		return fmt.Errorf("store: %w: %w", ErrDamaged, err)
 	}
 	return nil
+}
+
+// openChecked opens the database, once its files are known to be whole: so far as Badger looks, it takes what does not check
+// for the trace of a crash, and goes on without it.
+func openChecked(dir string) (*badger.DB, error) {
+	if err := checkInventory(dir); err != nil {
+		return nil, err
+	}
+	if err := verifyTables(dir); err != nil {
+		return nil, err
+	}
+	db, err := badger.Open(options(dir))
+	var system syscall.Errno
+	switch {
+	case errors.As(err, &system) && !errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("store: open %s: %w", dir, err)
+	case err != nil:
+		return nil, fmt.Errorf("%w: open %s: %w", ErrDamaged, dir, err)
+	}
+	return db, nil
 }
 
 func options(dir string) badger.Options {
@@ -138,6 +156,9 @@ func (s *Store) Close() error {
 	defer s.use.Unlock()
 	s.closed = true
 	err := s.db.Close()
+	if err == nil {
+		err = s.takeInventory() // its memtables are tables now
+	}
 	return errors.Join(err, s.lock.Close())
 }
 

@@ -42,6 +42,9 @@ func (s *Store) syncFiles() error {
 	if err := syncFile(s.dir); err != nil {
 		return fmt.Errorf("store: sync: %w", err)
 	}
+	if err := s.takeInventory(); err != nil {
+		return fmt.Errorf("store: inventory: %w", err)
+	}
 	return nil
 }
 
