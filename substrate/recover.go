@@ -34,6 +34,9 @@ func recoverLog(o Options, st *store.Store) (*Log, error) {
 		return nil, errors.Join(fmt.Errorf("%w: the store has the frames up to %d, and there is no journal to tell of later ones",
 			ErrJournalMissing, r.checkpoint.frame), j.Close())
 	}
+	if err := r.checkAhead(); err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
 	if err := r.finish(j); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
