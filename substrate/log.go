@@ -107,6 +107,9 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 
 // damagedOr makes an ErrDamaged of what the parts of the log say of themselves.
 func damagedOr(err error) error {
+	if errors.Is(err, ErrDamaged) {
+		return err
+	}
 	gap, corrupt := new(journal.DamageError), new(store.CorruptError)
 	if errors.Is(err, store.ErrDamaged) || errors.Is(err, errTruncated) || errors.As(err, &gap) || errors.As(err, &corrupt) {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)

@@ -28,6 +28,11 @@ func (r *recovery) openJournal(o Options, k *known) (*journal.Journal, error) {
 	if err := r.checkEnd(k, j.Fresh()); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
+	if !k.accepted {
+		if err := r.checkAhead(); err != nil {
+			return nil, errors.Join(err, j.Close())
+		}
+	}
 	r.state.nextPosition = max(r.state.nextPosition, k.given.position)
 	r.checkpoint.opening = max(r.checkpoint.opening, k.given.opening)
 	if err := r.finish(j); err != nil {

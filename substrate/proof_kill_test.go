@@ -2,7 +2,6 @@ package substrate
 
 import (
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
 
@@ -70,12 +69,4 @@ func killAtStart(t *testing.T, random *rand.Rand, dir string) {
 	time.Sleep(time.Duration(5000+random.IntN(45_000)) * time.Microsecond)
 	c.kill(t)
 	require.False(t, t.Failed(), "%s", c.output)
-}
-
-// proofFolder returns a folder for the many copies of a proof, which it removes itself.
-func proofFolder(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp(t.TempDir(), "proof")
-	require.NoError(t, err)
-	return dir
 }

@@ -124,6 +124,7 @@ func (s proofState) apply(c *proofCall) {
 			m.Attempts--
 		case Bury:
 			m.Dead, m.Reason = true, ""
+		case Retry:
 		}
 		if v.Reason != "" {
 			m.Reason = v.Reason

@@ -153,8 +153,8 @@ func (m *mutilator) batch(t *testing.T, b mutilatedBase, dir string) {
 		outcome, wrong := m.judge(b, f)
 		kind := strings.Fields(stories[i])
 		m.outcomes[strings.Join(kind[1:2], "")+" "+outcome]++
-		for _, w := range wrong {
-			m.wrong = append(m.wrong, fmt.Sprintf("%s: %.600s", stories[i], w))
+		if len(wrong) > 0 {
+			m.wrong = append(m.wrong, fmt.Sprintf("%s: %d faults: %.1200s", stories[i], len(wrong), wrong[0]))
 		}
 	}
 	require.NoError(t, os.RemoveAll(dir))

@@ -218,7 +218,7 @@ func TestProofLostPowerFindsSyncsThatAreMissing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			until, seed := proofUntil(t), proofSeed(t)
 			random := rand.New(rand.NewPCG(seed, 0))
-			for round := 0; round < 5 || time.Now().Before(until); round++ {
+			for round := 0; round < 15 || time.Now().Before(until); round++ {
 				p := p
 				p.random, p.folder = random, t.TempDir()
 				p.plan = proofPlan{Role: "work", Segment: testSegment, Seed: random.Uint64(), Trace: true}

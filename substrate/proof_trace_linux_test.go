@@ -6,25 +6,31 @@ import (
 	"math"
 	"runtime"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// traced are the system calls at which a traced child stops: those that make something durable, and the one that deletes.
-var traced = [...]uint32{unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_MSYNC, unix.SYS_UNLINKAT}
-
-// traceFileSyncs makes every thread of this process stop at the traced calls, so that its tracer sees them. All others cost
-// nothing.
+// traceFileSyncs makes every thread of this process stop at the calls that make something durable, and at those that delete
+// a file, so that its tracer sees them. All others cost nothing.
 func traceFileSyncs() error {
+	return filterCalls(unix.SECCOMP_RET_TRACE, unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_MSYNC, unix.SYS_UNLINKAT)
+}
+
+// skipFileSyncs makes the calls that make something durable do nothing, in this process, and return success.
+func skipFileSyncs() error {
+	return filterCalls(unix.SECCOMP_RET_ERRNO, unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_MSYNC)
+}
+
+// filterCalls has the kernel do something else than the system calls of these numbers.
+func filterCalls(action uint32, numbers ...uint32) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}} // the number of the call
-	for _, number := range traced {
+	for _, number := range numbers {
 		filter = append(filter,
 			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 0, Jf: 1, K: number},
-			unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_TRACE})
+			unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: action})
 	}
 	filter = append(filter, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW})
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -49,10 +55,9 @@ type tracedCall struct {
 
 // tracer watches the system calls of a child. All its methods run on one thread of the system.
 type tracer struct {
-	pid     int
-	watch   func(tracedCall) (kill bool)
-	calls   map[int]tracedCall // by thread, those under way
-	deadman time.Time
+	pid   int
+	watch func(tracedCall) (kill bool)
+	calls map[int]tracedCall // by thread, those under way
 }
 
 // Parts of ptrace that package unix doesn't have.

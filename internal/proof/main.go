@@ -61,7 +61,7 @@ func test(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	args = append([]string{"test", "-v", "-count=1", "-timeout", "3h"}, args...)
-	cmd := exec.CommandContext(ctx, "go", append(args, "./substrate/...")...)
+	cmd := exec.CommandContext(ctx, "go", append(args, "./substrate/...")...) //nolint:gosec // the arguments are constants
 	cmd.Env = append(os.Environ(), secondsEnv+"="+seconds)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Run(); err != nil {
