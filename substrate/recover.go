@@ -89,6 +89,9 @@ func load(st *store.Store) (*recovery, error) {
 		}
 	}
 	r.state.nextPosition = r.checkpoint.nextPosition
+	if err := st.DropFrom(r.checkpoint.nextPosition); err != nil {
+		return nil, err
+	}
 	return r, st.Topics(r.loadTopic)
 }
 

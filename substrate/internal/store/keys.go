@@ -11,6 +11,9 @@ const (
 	classKey     = 'K'
 	classLane    = 'L'
 	classMessage = 'M'
+	classBlock   = 'N'
+	classDone    = 'O'
+	classRecords = 'R'
 	classExpiry  = 'X'
 )
 
@@ -60,6 +63,8 @@ func (t Topic) DeadLetters(lane string) []byte { return t.class(classDead, lane)
 
 // Position returns the position that a key of a message, lane or dead letter ends with.
 func Position(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-8:]) }
+
+func setPosition(key []byte, position uint64) { binary.BigEndian.PutUint64(key[len(key)-8:], position) }
 
 func (t Topic) class(class byte, lane string) []byte {
 	k := make([]byte, 0, len(t.prefix)+2+len(lane)+8)
@@ -127,4 +132,38 @@ func (t Topic) Expiries() []byte { return t.one(classExpiry) }
 func (t Topic) one(class byte) []byte {
 	k := make([]byte, 0, len(t.prefix)+17)
 	return append(append(k, t.prefix...), class)
+}
+
+// block, done and records return the keys of the block that begins at position.
+func (t Topic) block(first uint64) []byte {
+	return binary.BigEndian.AppendUint64(t.one(classBlock), first)
+}
+
+func (t Topic) done(first uint64) []byte {
+	return binary.BigEndian.AppendUint64(t.one(classDone), first)
+}
+
+func (t Topic) records(first uint64) []byte {
+	return binary.BigEndian.AppendUint64(t.one(classRecords), first)
+}
+
+// parseMessage splits the key of a message, or the prefix of a topic's messages, into its topic and its position, which is
+// 0 for the prefix. The topic aliases the key.
+func parseMessage(key []byte) (t Topic, position uint64, ok bool) {
+	n := 0
+	for range 2 {
+		if n >= len(key) {
+			return Topic{}, 0, false
+		}
+		n += 1 + int(key[n])
+	}
+	switch {
+	case n >= len(key) || key[n] != classMessage:
+		return Topic{}, 0, false
+	case len(key) == n+1:
+		return Topic{key[:n:n]}, 0, true
+	case len(key) == n+9:
+		return Topic{key[:n:n]}, Position(key), true
+	}
+	return Topic{}, 0, false
 }

@@ -17,24 +17,85 @@ import (
 // (db.Sync is no barrier across a memtable rotation: it flushes the newest file only.)
 func (s *Store) Sync() error { return s.flush() }
 
+// syncFiles skips the value logs that it has synced since Badger went on to a younger one: they don't change any more.
 func (s *Store) syncFiles() error {
-	entries, err := os.ReadDir(s.dir)
+	names, err := s.logFiles()
 	if err != nil {
 		return fmt.Errorf("store: sync: %w", err)
 	}
-	for _, e := range entries {
-		if !isLogFile(e.Name()) {
-			continue
+	newest := newestOf(names, valueLogSuffix)
+	sealed := map[string]struct{}{}
+	for _, name := range names {
+		if _, is := s.sealed[name]; !is {
+			err := syncFile(filepath.Join(s.dir, name))
+			if err != nil && !errors.Is(err, os.ErrNotExist) { // gone since: its table is synced
+				return fmt.Errorf("store: sync: %w", err)
+			}
 		}
-		err := syncFile(filepath.Join(s.dir, e.Name()))
-		if err != nil && !errors.Is(err, os.ErrNotExist) { // gone since: its table is synced
-			return fmt.Errorf("store: sync: %w", err)
+		if strings.HasSuffix(name, valueLogSuffix) && name != newest {
+			sealed[name] = struct{}{}
 		}
 	}
 	if err := syncFile(s.dir); err != nil {
 		return fmt.Errorf("store: sync: %w", err)
 	}
+	s.sealed = sealed
 	return nil
+}
+
+// The ends of the names of Badger's log files, which are numbered.
+const (
+	memtableSuffix = ".mem"
+	valueLogSuffix = ".vlog"
+)
+
+func isLogFile(name string) bool {
+	return strings.HasSuffix(name, memtableSuffix) || strings.HasSuffix(name, valueLogSuffix)
+}
+
+// logFiles returns the names of Badger's log files.
+func (s *Store) logFiles() ([]string, error) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if isLogFile(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// newestOf returns the name with the highest number among those with the suffix, or "".
+func newestOf(names []string, suffix string) string {
+	newest := ""
+	for _, name := range names {
+		if strings.HasSuffix(name, suffix) && (len(name) > len(newest) || len(name) == len(newest) && name > newest) {
+			newest = name
+		}
+	}
+	return newest
+}
+
+// ValueLogBytes returns what the value logs take on the disk.
+func (s *Store) ValueLogBytes() (bytes int64, err error) {
+	names, err := s.logFiles()
+	if err != nil {
+		return 0, fmt.Errorf("store: %w", err)
+	}
+	for _, name := range names {
+		var stat unix.Stat_t
+		if !strings.HasSuffix(name, valueLogSuffix) {
+			continue
+		}
+		if err := unix.Stat(filepath.Join(s.dir, name), &stat); err != nil {
+			return 0, fmt.Errorf("store: %s: %w", name, err)
+		}
+		bytes += stat.Blocks * 512
+	}
+	return bytes, nil
 }
 
 func syncFile(name string) error {
