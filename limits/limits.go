@@ -94,7 +94,7 @@ const (
 	JournalSegmentBytes    = 64 * MiB
 	JournalSegmentMinBytes = 1 * MiB
 	WriteBehindDelay       = 50 * time.Millisecond
-	WriteBehindBytes       = 4 * MiB
+	WriteBehindBytes       = 16 * MiB
 	WriteBehindLagBytes    = 32 * MiB
 	WriteBehindLagMessages = 100_000 // messages waiting for the store
 	WriteBehindLastBytes   = 4 * MiB // of what waits beside messages: one transaction of the store

@@ -83,14 +83,14 @@ type Store struct {
 	db     *badger.DB
 	dir    string
 	lock   *os.File
-	flush  func() error        // syncs what Badger wrote; tests watch it
-	grown  grown               // since the memtable was rotated
-	index  index               // of the blocks of messages
-	spent  []placed            // blocks of which nothing is left, to be deleted
-	sealed map[string]struct{} // value logs that are synced and complete
-	buffer []byte              // of the records that a transaction writes
-	use    sync.RWMutex        // held by reads, so that Close waits for them: Badger unmaps its files
-	closed bool                // guarded by use
+	flush  func() error    // syncs what Badger wrote; tests watch it
+	grown  grown           // since the memtable was rotated
+	index  index           // of the blocks of messages
+	spent  []placed        // blocks of which nothing is left, to be deleted
+	synced map[string]bool // log files that the last sync covered, and whether they are complete
+	buffer []byte          // of the records that a transaction writes
+	use    sync.RWMutex    // held by reads, so that Close waits for them: Badger unmaps its files
+	closed bool            // guarded by use
 }
 
 // Open opens or makes the store in dir. If another process holds it, Open tries again until wait has passed and then says so.

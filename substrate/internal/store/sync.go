@@ -17,29 +17,35 @@ import (
 // (db.Sync is no barrier across a memtable rotation: it flushes the newest file only.)
 func (s *Store) Sync() error { return s.flush() }
 
-// syncFiles skips the value logs that it has synced since Badger went on to a younger one: they don't change any more.
+// syncFiles skips the logs that it has synced since Badger went on to a younger one, which don't change any more, and the
+// folder if no log came since.
 func (s *Store) syncFiles() error {
 	names, err := s.logFiles()
 	if err != nil {
 		return fmt.Errorf("store: sync: %w", err)
 	}
-	newest := newestOf(names, valueLogSuffix)
-	sealed := map[string]struct{}{}
+	synced := map[string]bool{} // by name: whether it is complete
+	changed := false
 	for _, name := range names {
-		if _, is := s.sealed[name]; !is {
-			err := syncFile(filepath.Join(s.dir, name))
-			if err != nil && !errors.Is(err, os.ErrNotExist) { // gone since: its table is synced
+		complete, known := s.synced[name]
+		changed = changed || !known
+		if !complete {
+			err := syncFile(filepath.Join(s.dir, name), datasync)
+			if errors.Is(err, os.ErrNotExist) {
+				continue // gone since: its table is synced
+			}
+			if err != nil {
 				return fmt.Errorf("store: sync: %w", err)
 			}
 		}
-		if strings.HasSuffix(name, valueLogSuffix) && name != newest {
-			sealed[name] = struct{}{}
+		synced[name] = name != newestOf(names, filepath.Ext(name))
+	}
+	if changed {
+		if err := syncFile(s.dir, (*os.File).Sync); err != nil {
+			return fmt.Errorf("store: sync: %w", err)
 		}
 	}
-	if err := syncFile(s.dir); err != nil {
-		return fmt.Errorf("store: sync: %w", err)
-	}
-	s.sealed = sealed
+	s.synced = synced
 	return nil
 }
 
@@ -98,12 +104,12 @@ func (s *Store) ValueLogBytes() (bytes int64, err error) {
 	return bytes, nil
 }
 
-func syncFile(name string) error {
+func syncFile(name string, sync func(*os.File) error) error {
 	f, err := os.Open(name)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close())
+	return errors.Join(sync(f), f.Close())
 }
 
 // ErrLocked says that another process holds the folder.
