@@ -95,7 +95,7 @@ const (
 	JournalSegmentBytes      = 64 * MiB
 	JournalSegmentMinBytes   = 1 * MiB
 	WriteBehindDelay         = 50 * time.Millisecond
-	WriteBehindBytes         = 4 * MiB
+	WriteBehindBytes         = 16 * MiB
 	WriteBehindLagBytes      = 32 * MiB
 	WriteBehindLagMessages   = 100_000 // messages waiting for the store
 	WriteBehindLastBytes     = 4 * MiB // of what waits beside messages: one transaction of the store
@@ -134,9 +134,11 @@ const (
 	FlushDelay               = 5 * time.Millisecond // of what a relaxed topic acknowledged before it is on disk
 	PolicyMaxRatePerSec      = 1_000_000_000
 	PolicyMaxDepthCount      = 1_000_000_000_000
-	BackupRecordBytes        = 64 * MiB // value of one record of a backup: more than any is
-	BackupChunkBytes         = 1 * MiB  // gathered for one write of a backup
-	RestoreBatchBytes        = 4 * MiB  // gathered for one transaction of a restore
+	BackupRecordBytes        = 64 * MiB               // value of one record of a backup: more than any is
+	BackupChunkBytes         = 1 * MiB                // gathered for one write of a backup
+	RestoreBatchBytes        = 4 * MiB                // gathered for one transaction of a restore
+	ReclaimBusyBytes         = 128 * MiB              // deleted from the store, after which it is tidied though it is busy
+	CommitGroupWait          = 300 * time.Microsecond // that a group waits at most for those whom the last one answered
 )
 
 // Guest bounds one guest call. The zero value allows nothing: start from DefaultGuest.

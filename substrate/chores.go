@@ -1,6 +1,7 @@
 package substrate
 
 import (
+	"slices"
 	"time"
 
 	"github.com/longshore/longshore/limits"
@@ -75,7 +76,8 @@ func (t *topic) toDismantle() (ended *lane, idle bool) {
 // commitChore commits a frame that was planned for the state as it is, and reports whether that succeeded.
 func (c *committer) commitChore(f frame) bool {
 	r := &request{bytes: choreBytes, need: needNothing, done: make(chan struct{}), plan: func(time.Time) (frame, error) { return f, nil }}
-	c.commitAll(r)
+	c.held = slices.Insert(c.held, 0, r) // before anything else changes the state
+	c.commitAll()
 	return r.err == nil
 }
 

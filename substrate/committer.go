@@ -40,29 +40,18 @@ func (l *Log) submit(ctx context.Context, r *request) error {
 		return ErrClosed
 	default:
 	}
+	if err := l.queue.put(ctx, r); err != nil {
+		return err
+	}
+	if !r.abandonable {
+		<-r.done // every request in the queue is answered, also by Close
+		return r.err
+	}
 	select {
-	case l.requests <- r:
+	case <-r.done:
+		return r.err
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-l.stopped:
-		return ErrClosed
-	}
-	var abandoned <-chan struct{}
-	if r.abandonable {
-		abandoned = ctx.Done()
-	}
-	select {
-	case <-r.done:
-		return r.err
-	case <-abandoned:
-		return ctx.Err()
-	case <-l.stopped:
-	}
-	select { // the committer may have answered as its last act
-	case <-r.done:
-		return r.err
-	default:
-		return ErrClosed
 	}
 }
 
@@ -72,7 +61,7 @@ type committer struct {
 	log   *Log
 	group []*request
 	bytes int64      // journal bytes that the group needs at most
-	held  []*request // did not fit into the last group: the first of the next
+	held  []*request // taken from the queue: they wait for the next group
 	body  []byte     // bodies of the group's frames, reused
 
 	behind   writeBehind
@@ -82,18 +71,24 @@ type committer struct {
 	flush    *time.Timer   // of what relaxed topics wrote
 	flushing bool          // the timer runs
 	chores   chores
+	muster   muster // of the next group
 }
 
 func newCommitter(l *Log) committer {
-	return committer{log: l, behind: newWriteBehind(l), lastDone: l.journal.Next() - 1, alarm: time.NewTimer(0), flush: stoppedTimer(), chores: newChores()}
+	return committer{
+		log: l, behind: newWriteBehind(l), lastDone: l.journal.Next() - 1, alarm: time.NewTimer(0), flush: stoppedTimer(),
+		chores: newChores(), muster: newMuster(),
+	}
 }
 
 func (c *committer) run() {
 	defer close(c.log.stopped)
 	for {
 		select {
-		case r := <-c.log.requests:
-			c.commitAll(r)
+		case <-c.log.queue.wake:
+			c.commitAll()
+		case <-c.muster.timer.C:
+			c.muster.end(c.log.queue)
 		case err := <-c.behind.stored:
 			c.behindDone(err)
 		case <-c.behind.timer.C:
@@ -115,44 +110,39 @@ func (c *committer) run() {
 	}
 }
 
-// gather takes what waits, up to the bounds of a group: what one segment of the journal holds is one of them.
-func (c *committer) gather(first *request) {
-	c.group, c.bytes = append(c.group[:0], first), journal.FrameBytes(first.bytes)
+// gather moves what is held to the group, up to the bounds of a group: what one segment of the journal holds is one of
+// them.
+func (c *committer) gather() {
+	clear(c.group)
+	c.group, c.bytes = c.group[:0], 0
 	room := min(limits.CommitGroupBytes, journal.FrameBytes(c.log.maxCommitBytes))
-	for len(c.group) < limits.CommitGroupRequests {
-		r := c.next()
-		if r == nil {
-			return
+	n := 0
+	for n < min(len(c.held), limits.CommitGroupRequests) {
+		bytes := journal.FrameBytes(c.held[n].bytes)
+		if n > 0 && (c.held[n].before != nil || c.bytes+bytes > room) {
+			break
 		}
-		if r.before != nil || c.bytes+journal.FrameBytes(r.bytes) > room {
-			c.held = slices.Insert(c.held, 0, r)
-			return
-		}
-		c.group, c.bytes = append(c.group, r), c.bytes+journal.FrameBytes(r.bytes)
+		c.bytes += bytes
+		n++
 	}
+	c.group = append(c.group, c.held[:n]...)
+	c.held = slices.Delete(c.held, 0, n)
 }
 
-// next returns a request that waits, or nil.
-func (c *committer) next() *request {
-	if len(c.held) > 0 {
-		r := c.held[0]
-		c.held = c.held[1:]
-		return r
-	}
-	select {
-	case r := <-c.log.requests:
-		return r
-	default:
-		return nil
-	}
-}
-
-// commitAll commits the group that begins with r, then those of the requests that did not fit into it.
-func (c *committer) commitAll(r *request) {
-	for r != nil {
-		c.gather(r)
+// commitAll commits what is held and what waits in the queue, in as many groups as it takes, and expects the next.
+func (c *committer) commitAll() {
+	c.muster.formed()
+	for {
+		if len(c.held) < limits.CommitGroupRequests {
+			c.held = c.log.queue.take(c.held)
+		}
+		if len(c.held) == 0 {
+			return
+		}
+		c.gather()
 		c.commit()
 		if len(c.held) == 0 {
+			c.muster.begin(c.log.queue, len(c.group))
 			return
 		}
 		select { // the write-behind goes on meanwhile
@@ -161,7 +151,6 @@ func (c *committer) commitAll(r *request) {
 		default:
 		}
 		c.writeBehind()
-		r = c.next()
 	}
 }
 
@@ -307,9 +296,9 @@ func (c *committer) close() error {
 	c.alarm.Stop()
 	c.flush.Stop()
 	c.chores.timer.Stop()
-	for len(c.log.requests) > 0 {
-		c.commitAll(<-c.log.requests)
-	}
+	c.muster.timer.Stop()
+	c.log.queue.close()
+	c.commitAll()
 	if c.log.Err() == nil {
 		if err := c.flushStore(true); err == nil {
 			c.behind.close()

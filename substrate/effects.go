@@ -54,9 +54,12 @@ type effects struct {
 	recovering bool
 }
 
-func newEffects() *effects {
+func newEffects() *effects { return newEffectsFor(0) }
+
+// newEffectsFor makes effects that expect so many messages.
+func newEffectsFor(messages int) *effects {
 	return &effects{
-		messages: map[ref]*entry{},
+		messages: make(map[ref]*entry, messages),
 		done:     map[ref]struct{}{},
 		flights:  map[laneRef]*flight{},
 		landed:   map[laneRef]struct{}{},
@@ -260,8 +263,14 @@ type batch struct {
 // cut turns the effects into a batch. State and effects must be those of exactly the frames up to cp.frame.
 func (e *effects) cut(cp checkpoint) *batch {
 	b := &batch{frame: cp.frame, dead: e.dead, until: map[*topic]uint64{}, record: cp.append(nil), freed: e.freed}
+	b.early = make([]store.Op, 0, len(e.messages)+len(e.hidden))
+	var of *topic
+	var key store.Topic
 	for r, m := range e.messages {
-		b.early = append(b.early, store.Op{Key: r.key().Message(r.position), Body: m.body, From: m.from})
+		if r.topic != of {
+			of, key = r.topic, r.key()
+		}
+		b.early = append(b.early, store.Op{Key: key.Message(r.position), Body: m.body, From: m.from})
 	}
 	for d := range e.hidden {
 		d.stored = true

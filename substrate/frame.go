@@ -59,6 +59,7 @@ type (
 		due         int64          // unix ns; 0 for a message that is visible at once
 		key         *firstUse      // if it has an idempotency key
 		options     MessageOptions // as in body
+		text        string         // of the id, while it is published; not part of the frame
 		reservation *Reservation   // not part of the frame
 	}
 

@@ -2,7 +2,6 @@ package substrate
 
 import (
 	"fmt"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -17,34 +16,52 @@ type messageID struct {
 }
 
 const (
-	idCounterBits = 40
-	idTextBytes   = 13 + 1 + 16
-	idMaxMillis   = 9_999_999_999_999
+	idCounterBits  = 40
+	idMillisDigits = 13
+	idTextBytes    = idMillisDigits + 1 + 16
+	idMaxMillis    = 9_999_999_999_999
 )
 
 // String returns the text of the id.
-func (id messageID) String() string { return fmt.Sprintf("%013d-%016x", id.millis, id.number) }
+func (id messageID) String() string {
+	if id.millis > idMaxMillis { // of a record that no mint made
+		return fmt.Sprintf("%013d-%016x", id.millis, id.number)
+	}
+	const hex = "0123456789abcdef"
+	var b [idTextBytes]byte
+	for i, rest := idMillisDigits-1, id.millis; i >= 0; i, rest = i-1, rest/10 {
+		b[i] = byte('0' + rest%10)
+	}
+	b[idMillisDigits] = '-'
+	for i, rest := idTextBytes-1, id.number; i > idMillisDigits; i, rest = i-1, rest>>4 {
+		b[i] = hex[rest&0xf]
+	}
+	return string(b[:])
+}
 
 // time returns when the id was minted.
 func (id messageID) time() time.Time { return time.UnixMilli(int64(id.millis)) }
 
 func parseID(s string) (messageID, error) {
-	fault := &NameError{Kind: "message id", Name: s, Want: "13 digits, -, 16 hexadecimal digits, as MintID returns it"}
-	if len(s) != idTextBytes || s[13] != '-' {
-		return messageID{}, fault
+	var id messageID
+	ok := len(s) == idTextBytes && s[idMillisDigits] == '-'
+	for i := 0; ok && i < idMillisDigits; i++ {
+		ok = '0' <= s[i] && s[i] <= '9'
+		id.millis = id.millis*10 + uint64(s[i]-'0')
 	}
-	millis, err := strconv.ParseUint(s[:13], 10, 64)
-	if err != nil {
-		return messageID{}, fault
+	for i := idMillisDigits + 1; ok && i < idTextBytes; i++ {
+		digit := uint64(s[i] - '0')
+		if 'a' <= s[i] && s[i] <= 'f' {
+			digit = uint64(s[i]-'a') + 10
+		} else {
+			ok = '0' <= s[i] && s[i] <= '9'
+		}
+		id.number = id.number<<4 | digit
 	}
-	number, err := strconv.ParseUint(s[14:], 16, 64)
-	if err != nil {
-		return messageID{}, fault
+	if !ok {
+		return messageID{}, &NameError{Kind: "message id", Name: s, Want: "13 digits, -, 16 hexadecimal digits, as MintID returns it"}
 	}
-	if id := (messageID{millis, number}); id.String() == s {
-		return id, nil
-	}
-	return messageID{}, fault
+	return id, nil
 }
 
 // mint makes ids, and knows which of them were used: an id is good for one message, published in the same opening of the

@@ -47,8 +47,8 @@ func (k *keeper) run() {
 			}
 			err := k.log.storeBatch(b)
 			k.freed += b.freed
-			if err == nil && k.pressed() {
-				err = k.tidy() // before the answer: there is no room to go on with
+			if err == nil && (k.pressed() || k.worn()) {
+				err = k.tidy() // before the answer: there is no room to go on with, or will not be
 			}
 			k.stored <- err
 			idle.Reset(k.log.housekeeping.idle)
@@ -66,6 +66,15 @@ func (k *keeper) run() {
 // pressed reports whether the disk is nearly full and there is something to gain from tidying now.
 func (k *keeper) pressed() bool {
 	return k.freed > 0 && time.Since(k.tidied) >= limits.ReclaimPause && !k.log.store.Snapshots() && k.log.space.look().admits(needMuch) != nil
+}
+
+// worn reports whether so much was deleted that tidying can't wait until there is nothing else to do: as much as is left.
+func (k *keeper) worn() bool {
+	if k.freed < limits.ReclaimBusyBytes {
+		return false
+	}
+	held, err := k.log.store.ValueLogBytes()
+	return err == nil && k.freed >= held/2
 }
 
 // tidy gives back the space of what was deleted.

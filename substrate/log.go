@@ -53,7 +53,7 @@ type Log struct {
 	waiters   map[TopicName]chan struct{}
 	unflushed map[TopicName]int64 // publishes and acknowledgements of relaxed topics that are not on disk yet
 
-	requests  chan *request
+	queue     *queue
 	stop      chan struct{} // closed by Close
 	closeOnce sync.Once
 	stopped   chan struct{} // closed when the committer has ended
@@ -118,7 +118,7 @@ func damagedOr(err error) error {
 }
 
 func (l *Log) start() {
-	l.requests = make(chan *request, limits.CommitGroupRequests)
+	l.queue = newQueue()
 	l.stop, l.stopped, l.failed = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	l.waiters = map[TopicName]chan struct{}{}
 	l.unflushed = map[TopicName]int64{}

@@ -2,11 +2,9 @@ package substrate
 
 import (
 	"context"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -132,26 +130,4 @@ func (c *churn) drain(t *testing.T) {
 		}
 	}
 	require.Zero(t, c.held)
-}
-
-// diskUse returns the bytes that the files in a folder take.
-func diskUse(t *testing.T, dir string) (bytes int64) {
-	t.Helper()
-	require.NoError(t, filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
-		if os.IsNotExist(err) {
-			return nil
-		}
-		if err != nil || e.IsDir() {
-			return err
-		}
-		info, err := e.Info()
-		if os.IsNotExist(err) {
-			return nil
-		}
-		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-			bytes += stat.Blocks * 512
-		}
-		return err
-	}))
-	return bytes
 }

@@ -28,18 +28,24 @@ func (l *Log) Publish(ctx context.Context, msgs ...Message) ([]Receipt, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &publishFrame{entries: entries}
-	receipts := make([]Receipt, len(msgs))
-	err = l.submit(ctx, &request{bytes: bytes, need: needMuch, abandonable: true, plan: func(now time.Time) (frame, error) {
-		if err := l.planPublish(f, receipts, now); err != nil || len(f.entries) == 0 {
+	p := &publishing{frame: publishFrame{entries: entries}, receipts: make([]Receipt, len(msgs))}
+	p.request = request{bytes: bytes, need: needMuch, abandonable: true, plan: func(now time.Time) (frame, error) {
+		if err := l.planPublish(&p.frame, p.receipts, now); err != nil || len(p.frame.entries) == 0 {
 			return nil, err
 		}
-		return f, nil
-	}})
-	if err != nil {
+		return &p.frame, nil
+	}}
+	if err = l.submit(ctx, &p.request); err != nil {
 		return nil, err
 	}
-	return receipts, nil
+	return p.receipts, nil
+}
+
+// publishing is what a call of Publish needs, in one piece.
+type publishing struct {
+	request  request
+	frame    publishFrame
+	receipts []Receipt
 }
 
 // encodeMessages validates messages and makes their records. It runs in the publisher, not in the committer.
@@ -77,6 +83,7 @@ func encodeEntry(m *Message) (published, error) {
 	size := len(m.Payload) + len(m.Envelope) + len(m.Parent) + len(m.ContentType) + metadataBytes(m.Metadata) + 64
 	e := published{
 		name:    TopicName{m.Tenant, m.Topic},
+		text:    m.ID,
 		origin:  origin{id: id, payloadBytes: len(m.Payload), priority: m.Options.Priority, order: m.Options.order()},
 		body:    appendMessage(make([]byte, 0, size), id, m),
 		options: m.Options,
@@ -148,22 +155,26 @@ func (l *Log) dropDuplicates(all []published, receipts []Receipt, f *publishFram
 		name TopicName
 		hash keyHash
 	}
-	kept := make([]published, 0, len(all))
+	var kept []published // made when the first duplicate is found
+	duplicates := false
 	position := f.first
 	var seen map[key]Receipt
 	for i := range all {
 		e := &all[i]
 		if e.key != nil {
-			if first, is := seen[key{e.name, e.key.hash}]; is {
-				receipts[i] = first
-				continue
+			first, is := seen[key{e.name, e.key.hash}]
+			if use := l.firstUse(e, f.at); use != nil && !is {
+				first, is = Receipt{ID: use.id.String(), Position: use.position, Duplicate: true}, true
 			}
-			if first := l.firstUse(e, f.at); first != nil {
-				receipts[i] = Receipt{ID: first.id.String(), Position: first.position, Duplicate: true}
+			if is {
+				receipts[i] = first
+				if !duplicates {
+					duplicates, kept = true, append(kept, all[:i]...)
+				}
 				continue
 			}
 		}
-		receipts[i] = Receipt{ID: e.origin.id.String()}
+		receipts[i] = Receipt{ID: e.text}
 		if e.options.Delay != 0 {
 			e.due = f.at + int64(e.options.Delay)
 		} else {
@@ -178,7 +189,12 @@ func (l *Log) dropDuplicates(all []published, receipts []Receipt, f *publishFram
 			}
 			seen[key{e.name, e.key.hash}] = Receipt{ID: receipts[i].ID, Position: receipts[i].Position, Duplicate: true}
 		}
-		kept = append(kept, *e)
+		if duplicates {
+			kept = append(kept, *e)
+		}
+	}
+	if !duplicates {
+		return all
 	}
 	return kept
 }

@@ -165,7 +165,7 @@ func TestConcurrentPublishersShareFlushes(t *testing.T) {
 			}
 		})
 	}
-	for len(l.requests) < publishers {
+	for l.queue.len() < publishers {
 		time.Sleep(time.Millisecond)
 	}
 	close(gate)

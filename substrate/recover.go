@@ -69,6 +69,10 @@ type recovery struct {
 	checkpoint checkpoint
 	frames     int // replayed
 
+	stored  uint64      // the checkpoint's next position, as it was loaded
+	ahead   lastMessage // the last message of the store at that position or after it
+	dropped bool        // those are deleted
+
 	ran     map[runningNote]struct{} // what ran when the process before ended
 	crashed int                      // flights among that
 }
@@ -102,6 +106,10 @@ func load(st *store.Store) (*recovery, error) {
 		}
 	}
 	r.state.nextPosition = r.checkpoint.nextPosition
+	r.stored = r.checkpoint.nextPosition
+	if r.ahead.tenant, r.ahead.topic, r.ahead.position, err = st.LastFrom(r.stored); err != nil {
+		return nil, err
+	}
 	return r, st.Topics(r.loadTopic)
 }
 
@@ -254,6 +262,9 @@ func (r *recovery) replay(f journal.Frame) (err error) {
 // flush stores the effects so far. Between two frames the state is exactly that of the frames up to the checkpoint.
 func (r *recovery) flush() error {
 	if err := failpoint.Hit("recover.flush"); err != nil {
+		return err
+	}
+	if err := r.dropAhead(); err != nil {
 		return err
 	}
 	r.checkpoint.nextPosition = r.state.nextPosition

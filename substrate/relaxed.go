@@ -35,6 +35,7 @@ func (l *Log) relaxed(n int, topicOf func(i int) TopicName) bool {
 func (c *committer) flushed(took time.Duration) {
 	c.log.flushes.Add(1)
 	c.log.flushNanos.Add(int64(took))
+	c.muster.flush = took
 	c.log.mu.Lock()
 	clear(c.log.unflushed)
 	c.log.mu.Unlock()

@@ -43,8 +43,8 @@ func (c *committer) sweep() {
 		}
 		return nil, nil
 	}}
-	c.held = append(c.held, expire)
-	c.commitAll(ripen)
+	c.held = append(c.held, ripen, expire)
+	c.commitAll()
 	c.rest = 0
 	if ripen.err != nil || expire.err != nil {
 		c.rest = limits.SweepRetry // the disk is full: nothing has changed

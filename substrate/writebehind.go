@@ -121,7 +121,7 @@ func (c *committer) cut(sync bool) error {
 	}
 	l.mu.Lock()
 	b := l.state.effects.cut(c.checkpoint())
-	l.state.effects = newEffects()
+	l.state.effects = newEffectsFor(len(l.state.effects.messages))
 	l.flushing = b
 	l.mu.Unlock()
 	if b.sync = sync || w.unsynced >= l.maxCommitBytes; b.sync {

@@ -1,12 +1,6 @@
 package store
 
-import (
-	"fmt"
-	"os"
-	"strings"
-
-	"github.com/longshore/longshore/limits"
-)
+import "github.com/longshore/longshore/limits"
 
 // grown watches how the store's files have grown, to tell when a checkpoint may be written without a sync before it.
 //
@@ -31,43 +25,32 @@ const (
 // begin starts to count a batch.
 func (g *grown) begin() { g.batch, g.values = 0, false }
 
-func (g *grown) add(ops []Op) {
-	for _, op := range ops {
-		n := int64(len(op.Key) + len(op.Body) + memEntryBytes)
-		g.bytes += n
-		g.batch += n
-		// The size of what is moved isn't known here.
-		g.values = g.values || op.From != nil || len(op.Body)+recordHeader >= limits.InlinePayloadBytes
+// add counts an entry.
+func (g *grown) add(keyBytes, valueBytes int) {
+	if valueBytes >= valueThreshold {
+		g.values = true
+		valueBytes = 0 // the memtable holds where it is, which memEntryBytes cover
 	}
+	n := int64(keyBytes + valueBytes + memEntryBytes)
+	g.bytes += n
+	g.batch += n
 }
 
-// unsafe counts last, and reports whether what was written before has to be durable before last is. The caller makes it so.
-func (g *grown) unsafe(dir string, last []Op) (bool, error) {
-	newest, err := newestMemtable(dir)
-	if err != nil {
-		return false, err
-	}
+func (g *grown) addOp(op Op) {
+	g.add(len(op.Key), len(op.Body)+recordHeader)
+	g.values = g.values || op.From != nil // the size of what is moved isn't known here
+}
+
+// unsafe counts last, given the names of the log files, and reports whether what was written before has to be durable before last is. The caller makes it so.
+func (g *grown) unsafe(names []string, last []Op) bool {
+	newest := newestOf(names, memtableSuffix)
 	rotated := newest != g.newest
-	g.add(last)
+	for _, op := range last {
+		g.addOp(op)
+	}
 	unsafe := rotated || g.values || g.bytes >= rotationBytes
 	if rotated {
 		g.newest, g.bytes = newest, g.batch
 	}
-	return unsafe, nil
-}
-
-// newestMemtable returns the name of the memtable log that Badger appends to. They are numbered.
-func newestMemtable(dir string) (string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return "", fmt.Errorf("store: %w", err)
-	}
-	newest := ""
-	for _, e := range entries {
-		name := e.Name()
-		if strings.HasSuffix(name, ".mem") && (len(name) > len(newest) || len(name) == len(newest) && name > newest) {
-			newest = name
-		}
-	}
-	return newest, nil
+	return unsafe
 }

@@ -57,13 +57,10 @@ func (s *Store) takeInventory() error {
 	if err != nil {
 		return err
 	}
-	newest, err := newestMemtable(s.dir)
-	if err != nil {
-		return err
-	}
+	newest := newestOf(mems, memtableSuffix)
 	for _, name := range mems {
 		base := filepath.Base(name)
-		if base == newest {
+		if name == newest {
 			continue
 		}
 		p, known := s.inventory.Mems[base]
@@ -181,7 +178,7 @@ func (v inventory) write(dir string) error {
 	if err := os.Rename(name+".new", name); err != nil {
 		return err
 	}
-	return syncFile(dir)
+	return syncFile(dir, (*os.File).Sync)
 }
 
 // checkInventory compares the files of the closed database in dir with those that it had when it was synced last.

@@ -12,7 +12,10 @@ const (
 	classKey      = 'K'
 	classLane     = 'L'
 	classMessage  = 'M'
+	classBlock    = 'N'
+	classDone     = 'O'
 	classPriority = 'P'
+	classRecords  = 'R'
 	classExpiry   = 'X'
 	endClass      = 0xff // no class
 )
@@ -72,6 +75,8 @@ func number(key []byte, fromEnd int) uint64 {
 	}
 	return binary.BigEndian.Uint64(key[len(key)-fromEnd:])
 }
+
+func setPosition(key []byte, position uint64) { binary.BigEndian.PutUint64(key[len(key)-8:], position) }
 
 func (t Topic) class(class byte, lane string) []byte {
 	k := make([]byte, 0, len(t.prefix)+2+len(lane)+8)
@@ -157,3 +162,46 @@ func (t Topic) Priority(level uint8, position uint64) []byte {
 
 // Priorities returns the prefix of the pointers to messages of a priority.
 func (t Topic) Priorities(level uint8) []byte { return append(t.one(classPriority), level) }
+
+// block, done and records return the keys of the block that begins at position.
+func (t Topic) block(first uint64) []byte {
+	return binary.BigEndian.AppendUint64(t.one(classBlock), first)
+}
+
+func (t Topic) done(first uint64) []byte {
+	return binary.BigEndian.AppendUint64(t.one(classDone), first)
+}
+
+func (t Topic) records(first uint64) []byte {
+	return binary.BigEndian.AppendUint64(t.one(classRecords), first)
+}
+
+// parseMessage splits the key of a message, or the prefix of a topic's messages, into its topic and its position, which is
+// 0 for the prefix. The topic aliases the key.
+func parseMessage(key []byte) (t Topic, position uint64, ok bool) {
+	return parsePositioned(key, classMessage)
+}
+
+// parseRecords splits the key of the records of a block in the same way.
+func parseRecords(key []byte) (t Topic, first uint64, ok bool) {
+	return parsePositioned(key, classRecords)
+}
+
+func parsePositioned(key []byte, class byte) (t Topic, position uint64, ok bool) {
+	n := 0
+	for range 2 {
+		if n >= len(key) {
+			return Topic{}, 0, false
+		}
+		n += 1 + int(key[n])
+	}
+	switch {
+	case n >= len(key) || key[n] != class:
+		return Topic{}, 0, false
+	case len(key) == n+1:
+		return Topic{key[:n:n]}, 0, true
+	case len(key) == n+9:
+		return Topic{key[:n:n]}, Position(key), true
+	}
+	return Topic{}, 0, false
+}

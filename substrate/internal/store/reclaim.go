@@ -17,6 +17,9 @@ const gcRatio = 0.3
 // garbage in the value logs. It belongs to the goroutine that writes, and takes time in proportion to what is stored;
 // reads go on.
 func (s *Store) Reclaim() error {
+	if err := s.unpack(); err != nil {
+		return fmt.Errorf("store: reclaim: %w", err)
+	}
 	if err := s.flushMemtable(); err != nil {
 		return fmt.Errorf("store: reclaim: %w", err)
 	}
@@ -75,4 +78,59 @@ func (s *Store) collectValues() (bool, error) {
 		return false, err
 	}
 	return true, s.flush()
+}
+
+// unpack stores what is left of blocks that are at least half deleted message by message, so that no block keeps the space
+// of many for the sake of a few.
+func (s *Store) unpack() error {
+	var worn []placed
+	s.index.each(func(t Topic, b *block) {
+		if b.live > 0 && b.live <= b.count/2 {
+			worn = append(worn, placed{t, b})
+		}
+	})
+	var unpacked []placed
+	for _, b := range worn {
+		err := s.unpackBlock(b)
+		if corrupt := new(CorruptError); errors.As(err, &corrupt) {
+			continue // it stays as it is
+		}
+		if err != nil {
+			return err
+		}
+		unpacked = append(unpacked, b)
+	}
+	if len(unpacked) == 0 {
+		return nil
+	}
+	s.forget(unpacked)
+	return s.flush()
+}
+
+// unpackBlock moves the records as they are: one that does not check will not check elsewhere either. If the block can't
+// be read, it moves nothing and returns a *CorruptError.
+func (s *Store) unpackBlock(b placed) error {
+	txn := s.db.NewTransaction(true)
+	defer txn.Discard()
+	places, err := b.left(txn, b.topic)
+	if err != nil {
+		return err
+	}
+	b.eachRecord(txn, b.topic, places, func(key, record []byte, fault error) bool {
+		if err = fault; err == nil {
+			s.grown.add(len(key), len(record))
+			err = txn.Set(append([]byte(nil), key...), append([]byte(nil), record...))
+		}
+		return err == nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, op := range b.appendDeletion(nil) {
+		s.grown.addOp(op)
+		if err := set(txn, op); err != nil {
+			return err
+		}
+	}
+	return txn.Commit()
 }

@@ -25,11 +25,15 @@ func (e *CorruptError) Error() string { return fmt.Sprintf("record %q: %s", e.Ke
 // seal returns body as a record: version, length and a checksum over key and body, so that a value under the wrong key
 // does not check either.
 func seal(key, body []byte) []byte {
-	r := make([]byte, recordHeader, recordHeader+len(body))
-	r[0] = recordVersion
-	binary.LittleEndian.PutUint32(r[1:], uint32(len(body)))
-	binary.LittleEndian.PutUint32(r[5:], checksum(key, body))
-	return append(r, body...)
+	return appendSeal(make([]byte, 0, recordHeader+len(body)), key, body)
+}
+
+// appendSeal appends the record to b.
+func appendSeal(b, key, body []byte) []byte {
+	b = append(b, recordVersion)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(body)))
+	b = binary.LittleEndian.AppendUint32(b, checksum(key, body))
+	return append(b, body...)
 }
 
 // open checks a record and returns its body, which aliases r.

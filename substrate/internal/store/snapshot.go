@@ -66,13 +66,35 @@ func (s *Snapshot) Each(yield func(key, value []byte, sound bool) error) error {
 		if err != nil {
 			read = nil
 		}
-		_, fault := open(key, read)
-		if err := yield(key, read, fault == nil); err != nil {
+		if err := yield(key, read, s.sound(key, read)); err != nil {
 			return err
 		}
 		value = read
 	}
 	return nil
+}
+
+// sound reports whether a value checks: a record, or the records of a block.
+func (s *Snapshot) sound(key, value []byte) bool {
+	t, first, ok := parseRecords(key)
+	if !ok {
+		_, err := open(key, value)
+		return err == nil
+	}
+	body, err := getIn(s.txn, t.block(first))
+	if err != nil {
+		return false
+	}
+	places, ok := parsePlaces(first, body)
+	for _, p := range places {
+		if p.end > len(value) {
+			return false
+		}
+		if _, err := open(t.Message(p.position), value[p.start:p.end]); err != nil {
+			return false
+		}
+	}
+	return ok
 }
 
 // Record is a key with its value as it is stored.

@@ -12,7 +12,10 @@
 //	len tenant | len topic | 'H' | number                 that message
 //	len tenant | len topic | 'K' | hash                   first use of an idempotency key
 //	len tenant | len topic | 'L' | len lane | position    delivery state: lease, attempts, last reason
-//	len tenant | len topic | 'M' | position               message
+//	len tenant | len topic | 'M' | position               message that is not in a block
+//	len tenant | len topic | 'N' | first position         what a block of messages holds
+//	len tenant | len topic | 'O' | first position         which of them are deleted
+//	len tenant | len topic | 'R' | first position         their records
 //	len tenant | len topic | 'P' | priority u8 | position  pointer to a message with a priority that nobody claimed yet
 //	len tenant | len topic | 'X' | position               end of a message with a ttl or a deadline
 //	0 | "checkpoint"                                      up to which frame the journal is in the store
@@ -24,6 +27,18 @@
 // Every value is a record; its checksum is CRC-32C over key and body:
 //
 //	version u8 = 1 | length u32 | checksum u32 | body      (little-endian)
+//
+// # Blocks
+//
+// Messages that are written together are merged into blocks of consecutive ones of a topic, because an entry of Badger's
+// costs far more than the bytes of a small message do, and a large value goes to the value log, which is cheap. Get, Scan
+// and Write know messages only. What stands under 'R' is the messages' records one after the other, each as it would stand
+// under 'M'; 'N' says where each is, and 'O' which are deleted.
+//
+//	N  n | n times (position less the one before it, bytes of the record)    varints
+//	O  a bit for each message
+//
+// What blocks there are is kept in memory. No two overlap, and none crosses a checkpoint: see DropFrom.
 package store
 
 import (
@@ -32,7 +47,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -41,7 +55,6 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"github.com/longshore/longshore/limits"
-	"github.com/longshore/longshore/substrate/internal/failpoint"
 )
 
 const (
@@ -54,6 +67,7 @@ const (
 	levelZeroTables   = 2
 	levelZeroStall    = 4
 	valueLogFileBytes = 64 * limits.MiB
+	valueThreshold    = limits.InlinePayloadBytes
 )
 
 // ErrNotFound says that there is no record under the key.
@@ -73,10 +87,14 @@ type Store struct {
 	db     *badger.DB
 	dir    string
 	lock   *os.File
-	flush  func() error // syncs what Badger wrote; tests watch it
-	grown  grown        // since the memtable was rotated
-	use    sync.RWMutex // held by reads, so that Close waits for them: Badger unmaps its files
-	closed bool         // guarded by use
+	flush  func() error    // syncs what Badger wrote; tests watch it
+	grown  grown           // since the memtable was rotated
+	index  index           // of the blocks of messages
+	spent  []placed        // blocks of which nothing is left, to be deleted
+	synced map[string]bool // log files that the last sync covered, and whether they are complete
+	buffer []byte          // of the records that a transaction writes
+	use    sync.RWMutex    // held by reads, so that Close waits for them: Badger unmaps its files
+	closed bool            // guarded by use
 
 	snapshots atomic.Int64 // that are not closed yet
 	inventory inventory    // as it was written last; the writer's
@@ -100,6 +118,9 @@ func Open(ctx context.Context, dir string, wait time.Duration) (*Store, error) {
 	}
 	s := &Store{db: db, dir: dir, lock: lock}
 	s.flush = s.syncFiles
+	if err := s.loadIndex(); err != nil {
+		return nil, errors.Join(fmt.Errorf("store: %w", err), db.Close(), lock.Close())
+	}
 	return s, nil
 }
 
@@ -131,6 +152,19 @@ func openChecked(dir string) (*badger.DB, error) {
 	return db, nil
 }
 
+// loadIndex finds the blocks, and those among them that are to be deleted.
+func (s *Store) loadIndex() error {
+	if err := s.view(s.index.load); err != nil {
+		return err
+	}
+	s.index.each(func(t Topic, b *block) {
+		if b.live == 0 {
+			s.spent = append(s.spent, placed{t, b})
+		}
+	})
+	return nil
+}
+
 func options(dir string) badger.Options {
 	o := badger.DefaultOptions(dir)
 	o.Logger = nil
@@ -145,7 +179,7 @@ func options(dir string) badger.Options {
 	o.IndexCacheSize = 0
 	o.DetectConflicts = false // one writer
 	o.MetricsEnabled = false
-	o.ValueThreshold = limits.InlinePayloadBytes
+	o.ValueThreshold = valueThreshold
 	o.ValueLogFileSize = valueLogFileBytes
 	return o
 }
@@ -166,197 +200,8 @@ func (s *Store) Close() error {
 // disk refuses. The process can't open the folder again; the next one can.
 func (s *Store) Abandon() error { return s.lock.Close() }
 
-// Write stores a batch. The ops of early may become visible on their own, in several transactions; those of last become
-// visible at once, together with the checkpoint: early holds only what nobody looks at before last names it.
-//
-// A checkpoint never survives a power cut that what it vouches for did not: see grown. Write reports whether it made
-// durable, for that, all that was written before last: the batches before this one among it.
-func (s *Store) Write(early, last []Op, checkpoint []byte) (synced bool, err error) {
-	last = append(last, Op{Key: metaKey(checkpointName), Body: checkpoint})
-	s.grown.begin()
-	s.grown.add(early)
-	for len(early) > 0 {
-		if err := failpoint.Hit("store.early"); err != nil {
-			return false, err
-		}
-		n := fitting(early)
-		if err := s.commit(early[:n]); err != nil {
-			return false, err
-		}
-		early = early[n:]
-	}
-	synced, err = s.grown.unsafe(s.dir, last)
-	if synced && err == nil {
-		err = s.flush()
-	}
-	if err != nil {
-		return false, err
-	}
-	if err := failpoint.Hit("store.last"); err != nil {
-		return false, err
-	}
-	if err := s.commit(last); err != nil {
-		return false, err
-	}
-	return synced, failpoint.Hit("store.written")
-}
-
-// fitting returns how many of ops fit into one transaction, at least 1.
-func fitting(ops []Op) int {
-	bytes := 0
-	for i, op := range ops {
-		bytes += len(op.Key) + len(op.Body) + entryOverhead
-		if i > 0 && (bytes > maxTxnBytes || i >= maxTxnEntries) {
-			return i
-		}
-	}
-	return len(ops)
-}
-
-func (s *Store) commit(ops []Op) error {
-	txn := s.db.NewTransaction(true)
-	defer txn.Discard()
-	for _, op := range ops {
-		var err error
-		switch {
-		case op.Body != nil:
-			err = txn.Set(op.Key, seal(op.Key, op.Body))
-		case op.From != nil:
-			err = move(txn, op)
-		default:
-			err = txn.Delete(op.Key)
-		}
-		if err != nil {
-			return fmt.Errorf("store: write: %w", err)
-		}
-	}
-	if err := txn.Commit(); err != nil {
-		return fmt.Errorf("store: commit: %w", err)
-	}
-	return nil
-}
-
-// move writes what From holds under another key. What does not check there will not check here either.
-func move(txn *badger.Txn, op Op) error {
-	item, err := txn.Get(op.From)
-	if err != nil {
-		return err
-	}
-	body, err := read(item)
-	if err == nil {
-		return txn.Set(op.Key, seal(op.Key, body))
-	}
-	value, err := item.ValueCopy(nil)
-	if err != nil {
-		value = nil
-	}
-	return txn.Set(op.Key, value)
-}
-
 // Checkpoint returns the body that the last Write stored, or ErrNotFound.
 func (s *Store) Checkpoint() ([]byte, error) { return s.Get(metaKey(checkpointName)) }
-
-// Get returns a copy of the body under key: ErrNotFound, or a *CorruptError if it does not check.
-func (s *Store) Get(key []byte) ([]byte, error) {
-	s.use.RLock()
-	defer s.use.RUnlock()
-	if s.closed {
-		return nil, ErrClosed
-	}
-	return s.get(key)
-}
-
-func (s *Store) get(key []byte) ([]byte, error) {
-	txn := s.db.NewTransaction(false)
-	defer txn.Discard()
-	item, err := txn.Get(key)
-	if errors.Is(err, badger.ErrKeyNotFound) {
-		return nil, ErrNotFound
-	}
-	if err != nil {
-		return nil, fmt.Errorf("store: get: %w", err)
-	}
-	return read(item)
-}
-
-func read(item *badger.Item) ([]byte, error) {
-	value, err := item.ValueCopy(nil)
-	if errors.Is(err, syscall.EIO) {
-		return nil, fmt.Errorf("store: read: %w", err)
-	}
-	if err != nil {
-		return nil, &CorruptError{Key: item.KeyCopy(nil), Reason: err.Error()}
-	}
-	return open(item.Key(), value)
-}
-
-// Scan calls yield for each record under prefix from the key from on, in order, until yield returns false. A record that
-// does not check is yielded with its error. The key is valid during the call; the body belongs to the callee, which must
-// not close the store. The error is ErrClosed or nil.
-func (s *Store) Scan(prefix, from []byte, yield func(key, body []byte, err error) bool) error {
-	s.use.RLock()
-	defer s.use.RUnlock()
-	if s.closed {
-		return ErrClosed
-	}
-	txn := s.db.NewTransaction(false)
-	defer txn.Discard()
-	o := badger.DefaultIteratorOptions
-	o.Prefix = prefix
-	o.PrefetchSize = 64
-	it := txn.NewIterator(o)
-	defer it.Close()
-	for it.Seek(from); it.ValidForPrefix(prefix); it.Next() {
-		body, err := read(it.Item())
-		if !yield(it.Item().Key(), body, err) {
-			break
-		}
-	}
-	return nil
-}
-
-// Keys calls yield for each key under prefix from the key from on, in order, until yield returns false. It reads no values:
-// a record may not check. The key is valid during the call. The error is ErrClosed or nil.
-func (s *Store) Keys(prefix, from []byte, yield func(key []byte) bool) error {
-	s.use.RLock()
-	defer s.use.RUnlock()
-	if s.closed {
-		return ErrClosed
-	}
-	txn := s.db.NewTransaction(false)
-	defer txn.Discard()
-	it := txn.NewIterator(badger.IteratorOptions{Prefix: prefix})
-	defer it.Close()
-	for it.Seek(from); it.ValidForPrefix(prefix) && yield(it.Item().Key()); it.Next() {
-	}
-	return nil
-}
-
-// Topics calls yield for each topic that has a state, in order, hopping over everything else. A topic may have messages and
-// no state yet: those of a batch that a crash cut short (see Write). Nobody knows of them before the journal is replayed.
-func (s *Store) Topics(yield func(tenant, topic string, state []byte, err error) error) error {
-	txn := s.db.NewTransaction(false)
-	defer txn.Discard()
-	o := badger.DefaultIteratorOptions
-	o.PrefetchValues = false
-	it := txn.NewIterator(o)
-	defer it.Close()
-	for it.Seek([]byte{metaTenant + 1}); it.Valid(); {
-		tenant, topic, ok := parseTopic(it.Item().Key())
-		if !ok {
-			return &CorruptError{Key: it.Item().KeyCopy(nil), Reason: "the key is not one of a topic"}
-		}
-		t := TopicOf(tenant, topic)
-		state, err := s.get(t.State())
-		if !errors.Is(err, ErrNotFound) {
-			if err := yield(tenant, topic, state, err); err != nil {
-				return err
-			}
-		}
-		it.Seek(t.end())
-	}
-	return nil
-}
 
 // removeEmpty removes files that a kill left without a byte, on which Badger would fail to open. The lock is held.
 func removeEmpty(dir string) error {
@@ -376,8 +221,4 @@ func removeEmpty(dir string) error {
 		}
 	}
 	return nil
-}
-
-func isLogFile(name string) bool {
-	return strings.HasSuffix(name, ".mem") || strings.HasSuffix(name, ".vlog")
 }

@@ -19,41 +19,108 @@ import (
 // (db.Sync is no barrier across a memtable rotation: it flushes the newest file only.)
 func (s *Store) Sync() error { return s.flush() }
 
+// syncFiles skips the logs that it has synced since Badger went on to a younger one, which don't change any more, and the
+// folder if no log came since.
 func (s *Store) syncFiles() error {
-	entries, err := os.ReadDir(s.dir)
+	names, err := s.logFiles()
 	if err != nil {
 		return fmt.Errorf("store: sync: %w", err)
 	}
-	for _, e := range entries {
-		if !isLogFile(e.Name()) {
-			continue
+	synced := map[string]bool{} // by name: whether it is complete
+	changed := false
+	for _, name := range names {
+		complete, known := s.synced[name]
+		changed = changed || !known
+		if !complete {
+			if err := failpoint.Hit("store.sync"); err != nil {
+				return err
+			}
+			err := syncFile(filepath.Join(s.dir, name), datasync)
+			if errors.Is(err, os.ErrNotExist) {
+				continue // gone since: its table is synced
+			}
+			if err != nil {
+				return fmt.Errorf("store: sync: %w", err)
+			}
 		}
-		if err := failpoint.Hit("store.sync"); err != nil {
+		synced[name] = name != newestOf(names, filepath.Ext(name))
+	}
+	if changed {
+		if err := failpoint.Hit("store.sync-folder"); err != nil {
 			return err
 		}
-		err := syncFile(filepath.Join(s.dir, e.Name()))
-		if err != nil && !errors.Is(err, os.ErrNotExist) { // gone since: its table is synced
+		if err := syncFile(s.dir, (*os.File).Sync); err != nil {
 			return fmt.Errorf("store: sync: %w", err)
 		}
 	}
-	if err := failpoint.Hit("store.sync-folder"); err != nil {
-		return err
-	}
-	if err := syncFile(s.dir); err != nil {
-		return fmt.Errorf("store: sync: %w", err)
-	}
+	s.synced = synced
 	if err := s.takeInventory(); err != nil {
 		return fmt.Errorf("store: inventory: %w", err)
 	}
 	return nil
 }
 
-func syncFile(name string) error {
+// The ends of the names of Badger's log files, which are numbered.
+const (
+	memtableSuffix = ".mem"
+	valueLogSuffix = ".vlog"
+)
+
+func isLogFile(name string) bool {
+	return strings.HasSuffix(name, memtableSuffix) || strings.HasSuffix(name, valueLogSuffix)
+}
+
+// logFiles returns the names of Badger's log files.
+func (s *Store) logFiles() ([]string, error) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if isLogFile(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// newestOf returns the name with the highest number among those with the suffix, or "".
+func newestOf(names []string, suffix string) string {
+	newest := ""
+	for _, name := range names {
+		if strings.HasSuffix(name, suffix) && (len(name) > len(newest) || len(name) == len(newest) && name > newest) {
+			newest = name
+		}
+	}
+	return newest
+}
+
+// ValueLogBytes returns what the value logs take on the disk.
+func (s *Store) ValueLogBytes() (bytes int64, err error) {
+	names, err := s.logFiles()
+	if err != nil {
+		return 0, fmt.Errorf("store: %w", err)
+	}
+	for _, name := range names {
+		var stat unix.Stat_t
+		if !strings.HasSuffix(name, valueLogSuffix) {
+			continue
+		}
+		if err := unix.Stat(filepath.Join(s.dir, name), &stat); err != nil {
+			return 0, fmt.Errorf("store: %s: %w", name, err)
+		}
+		bytes += stat.Blocks * 512
+	}
+	return bytes, nil
+}
+
+func syncFile(name string, sync func(*os.File) error) error {
 	f, err := os.Open(name)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close())
+	return errors.Join(sync(f), f.Close())
 }
 
 // ErrLocked says that another process holds the folder.
