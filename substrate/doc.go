@@ -23,5 +23,5 @@
 // log.go opens and closes, recover.go does what Open has to; committer.go is the loop above; publish.go, claim.go, settle.go,
 // dead.go and topics.go hold the calls, each with the function that decides its frame; frame.go is the format; apply.go
 // changes the state of state.go; effects.go gathers what the store is owed and writebehind.go writes it; lookup.go reads
-// messages back; ready.go wakes claimers.
+// messages back; ready.go wakes claimers; backup.go writes the log to a stream, and restore.go makes one of that.
 package substrate

@@ -46,9 +46,9 @@ func (s *Snapshot) Close() {
 func (s *Snapshot) Verify() error { return s.store.verify() }
 
 // Each calls yield for each record with its value as it is stored, in the order of keys, until yield returns an error. Left
-// out is what the log keeps about its own files: the checkpoint, above all. Of a record that does not check, sound is false;
-// its value is what could be read. The slices are valid during the call.
-func (s *Snapshot) Each(yield func(key, value []byte, sound bool) error) error {
+// out is what the log keeps about its own files: the checkpoint, above all. The value of a record that does not check is what
+// could be read of it: see Sound. The slices are valid during the call.
+func (s *Snapshot) Each(yield func(key, value []byte) error) error {
 	var value []byte
 	for s.it.Rewind(); s.it.Valid(); s.it.Next() {
 		item := s.it.Item()
@@ -66,13 +66,18 @@ func (s *Snapshot) Each(yield func(key, value []byte, sound bool) error) error {
 		if err != nil {
 			read = nil
 		}
-		_, fault := open(key, read)
-		if err := yield(key, read, fault == nil); err != nil {
+		if err := yield(key, read); err != nil {
 			return err
 		}
 		value = read
 	}
 	return nil
+}
+
+// Sound reports whether a value as it is stored checks as a record.
+func Sound(key, value []byte) bool {
+	_, err := open(key, value)
+	return err == nil
 }
 
 // Record is a key with its value as it is stored.
