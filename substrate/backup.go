@@ -21,10 +21,9 @@ type BackupInfo struct {
 	Topics      int
 	Backlog     int64 // messages that are not done
 	DeadLetters int64
-	Records     uint64   // of the store: messages and state
-	Damaged     uint64   // of these, those that do not check, which are copied as they are; only Backup knows
-	Bytes       int64    // of the stream
-	Digest      [32]byte // SHA-256 of the stream but for its last 48 bytes, which hold it
+	Records     uint64 // of the store: messages and state
+	Damaged     uint64 // of these, those that did not check in the log already, and are copied as they are
+	Bytes       int64  // of the stream
 }
 
 // Backup writes the log to w as it is at one moment: all that was confirmed before the call is in it, and a commit is in it
@@ -107,8 +106,8 @@ func (s *backupStream) read(p *picture) {
 	out := bufio.NewWriterSize(s, limits.BackupChunkBytes)
 	w, err := dump.NewWriter(out, p.appendHead(nil))
 	if err == nil {
-		err = p.store.Each(func(key, value []byte, sound bool) error {
-			if !sound {
+		err = p.store.Each(func(key, value []byte) error {
+			if !store.Sound(key, value) {
 				p.info.Damaged++
 			}
 			if err := s.over(); err != nil {
@@ -122,7 +121,7 @@ func (s *backupStream) read(p *picture) {
 		return
 	}
 	total, err := w.End()
-	p.info.Records, p.info.Bytes, p.info.Digest = total.Records, total.Bytes, total.Digest
+	p.info.Records, p.info.Bytes = total.Records, total.Bytes
 	s.err = errors.Join(err, out.Flush())
 }
 

@@ -3,7 +3,6 @@ package substrate
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -46,7 +45,7 @@ func records(t *testing.T, dir string) map[string]string {
 	snapshot, err := st.Snapshot()
 	require.NoError(t, err)
 	all := map[string]string{}
-	require.NoError(t, snapshot.Each(func(key, value []byte, _ bool) error {
+	require.NoError(t, snapshot.Each(func(key, value []byte) error {
 		all[string(key)] = string(value)
 		return nil
 	}))
@@ -115,7 +114,6 @@ func TestBackup(t *testing.T) {
 		l := openLog(t, dir)
 		leased := fillWithEverything(t, l)
 		info, stream := backup(t, l)
-		require.Equal(t, sha256.Sum256(stream[:len(stream)-48]), info.Digest)
 		require.Greater(t, len(stream), largePayload)
 		require.Equal(t, []int64{5, 12, 1, 0}, []int64{int64(info.Topics), info.Backlog, info.DeadLetters, int64(info.Damaged)})
 
@@ -170,6 +168,11 @@ func TestBackup(t *testing.T) {
 		overwrite(t, dir, key)
 		info, stream := backup(t, openLog(t, dir))
 		require.EqualValues(t, 1, info.Damaged)
+		checked, err := CheckBackup(bytes.NewReader(stream))
+		require.NoError(t, err)
+		require.True(t, info.Taken.Equal(checked.Taken))
+		checked.Taken = info.Taken
+		require.Equal(t, info, checked)
 		again := restored(t, stream)
 		got, err := again.Claim(t.Context(), claimRequest(testTopic, 10))
 		require.NoError(t, err)

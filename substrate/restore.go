@@ -40,7 +40,7 @@ const restoringSuffix = ".restoring"
 func CheckBackup(r io.Reader) (BackupInfo, error) {
 	in, info, _, err := openBackup(r)
 	for err == nil {
-		_, _, err = in.Next()
+		_, _, err = next(in, &info)
 	}
 	return finished(in, info, err)
 }
@@ -137,7 +137,7 @@ func (r *restorer) build(ctx context.Context, from io.Reader) (BackupInfo, error
 	if err != nil {
 		return BackupInfo{}, err
 	}
-	err = r.load(ctx, in, st)
+	err = r.load(ctx, in, &info, st)
 	if info, err = finished(in, info, err); err == nil {
 		err = errors.Join(writeCheckpoint(st, cp), verifyRestored(st, info))
 	}
@@ -148,7 +148,7 @@ func (r *restorer) build(ctx context.Context, from io.Reader) (BackupInfo, error
 }
 
 // load carries the records of a backup into a store, and returns io.EOF after the last.
-func (r *restorer) load(ctx context.Context, in *dump.Reader, st *store.Store) error {
+func (r *restorer) load(ctx context.Context, in *dump.Reader, info *BackupInfo, st *store.Store) error {
 	var batch []store.Record
 	held := int64(0)
 	flush := func() error {
@@ -163,7 +163,7 @@ func (r *restorer) load(ctx context.Context, in *dump.Reader, st *store.Store) e
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		key, value, err := in.Next()
+		key, value, err := next(in, info)
 		if err == io.EOF { //nolint:errorlint // what Next returns
 			if err := flush(); err != nil {
 				return err
@@ -216,13 +216,22 @@ func openBackup(from io.Reader) (*dump.Reader, BackupInfo, checkpoint, error) {
 	return in, info, cp, err
 }
 
+// next returns the next record of a backup, and counts it if it does not check in itself.
+func next(in *dump.Reader, info *BackupInfo) (key, value []byte, err error) {
+	key, value, err = in.Next()
+	if err == nil && !store.Sound(key, value) {
+		info.Damaged++
+	}
+	return key, value, err
+}
+
 // finished turns the error with which the reading of a backup ended into that of the call: none after io.EOF.
 func finished(in *dump.Reader, info BackupInfo, err error) (BackupInfo, error) {
 	newer := new(dump.VersionError)
 	switch {
 	case err == io.EOF: //nolint:errorlint // as load returns it, if nothing else went wrong
 		total := in.Total()
-		info.Records, info.Bytes, info.Digest = total.Records, total.Bytes, total.Digest
+		info.Records, info.Bytes = total.Records, total.Bytes
 		return info, nil
 	case errors.Is(err, dump.ErrForeign), errors.Is(err, dump.ErrCut), errors.Is(err, dump.ErrDamaged), errors.As(err, &newer):
 		err = fmt.Errorf("%w: %w", ErrBackup, err)

@@ -53,7 +53,7 @@ func TestRun(t *testing.T) {
 		var exit *exec.ExitError
 		require.ErrorAs(t, err, &exit, string(out))
 		require.Equal(t, cli.ExitFailed, exit.ExitCode())
-		require.Regexp(t, `(?m)^longshore: the log in .* the journal is missing.*nothing was changed; restore the folder from a copy$`, string(out))
+		require.Regexp(t, `(?m)^longshore: the log in .* the journal is missing.*nothing was changed; put the folder aside and restore a backup$`, string(out))
 	})
 	t.Run("WhatAPublishReturnedSurvivesAKillAtOnce", func(t *testing.T) {
 		dir := t.TempDir()

@@ -61,8 +61,7 @@ func (e *VersionError) Error() string {
 // Total says what a whole stream holds.
 type Total struct {
 	Records uint64
-	Bytes   int64    // of the stream
-	Digest  [32]byte // SHA-256 of all before the end
+	Bytes   int64 // of the stream
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

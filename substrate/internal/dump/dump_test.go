@@ -27,7 +27,9 @@ func written(tb testing.TB, head string, records ...pair) []byte {
 	}
 	total, err := w.End()
 	require.NoError(tb, err)
-	require.Equal(tb, Total{uint64(len(records)), int64(b.Len()), sha256.Sum256(b.Bytes()[:b.Len()-endBytes])}, total)
+	require.Equal(tb, Total{uint64(len(records)), int64(b.Len())}, total)
+	digest := sha256.Sum256(b.Bytes()[:b.Len()-endBytes])
+	require.True(tb, bytes.HasSuffix(b.Bytes(), digest[:]))
 	return b.Bytes()
 }
 
@@ -70,7 +72,7 @@ func TestStream(t *testing.T) {
 				require.NoError(rt, err)
 				require.Equal(rt, head, gotHead)
 				require.Equal(rt, want, got)
-				require.Equal(rt, Total{uint64(len(want)), int64(len(stream)), sha256.Sum256(stream[:len(stream)-endBytes])}, total)
+				require.Equal(rt, Total{uint64(len(want)), int64(len(stream))}, total)
 			}
 		})
 	})

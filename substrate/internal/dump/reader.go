@@ -140,7 +140,6 @@ func (r *Reader) readEnd() error {
 	case !bytes.Equal(end[16:], digest):
 		return r.damaged("its SHA-256")
 	}
-	r.total.Digest = [32]byte(digest)
 	switch _, err := r.from.ReadByte(); {
 	case err == nil:
 		return fmt.Errorf("%w: something follows its end at byte %d", ErrDamaged, r.total.Bytes)

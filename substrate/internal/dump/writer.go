@@ -52,10 +52,9 @@ func (w *Writer) Add(key, value []byte) error {
 
 // End ends the stream and says what it holds.
 func (w *Writer) End() (Total, error) {
-	w.digest.Sum(w.total.Digest[:0])
 	end := make([]byte, 8, endBytes)
 	end = binary.LittleEndian.AppendUint64(end, w.total.Records)
-	end = append(end, w.total.Digest[:]...)
+	end = w.digest.Sum(end)
 	binary.LittleEndian.PutUint32(end[4:], chain(w.crc, end[:4], end[8:]))
 	err := w.write(end)
 	return w.total, err

@@ -15,7 +15,7 @@ import (
 func contents(t *testing.T, s *Snapshot) map[string]string {
 	t.Helper()
 	all, last := map[string]string{}, ""
-	require.NoError(t, s.Each(func(key, value []byte, _ bool) error {
+	require.NoError(t, s.Each(func(key, value []byte) error {
 		require.Less(t, last, string(key), "in order")
 		last = string(key)
 		all[last] = string(value)
@@ -63,8 +63,8 @@ func TestSnapshot(t *testing.T) {
 		snapshot := snapshotOf(t, s)
 		defer snapshot.Close()
 		var told []string
-		require.NoError(t, snapshot.Each(func(_, value []byte, sound bool) error {
-			told = append(told, fmt.Sprint(len(value), sound))
+		require.NoError(t, snapshot.Each(func(key, value []byte) error {
+			told = append(told, fmt.Sprint(len(value), Sound(key, value)))
 			return nil
 		}))
 		require.Equal(t, []string{"12 true", "7 false", "0 false"}, told)
@@ -76,7 +76,7 @@ func TestSnapshot(t *testing.T) {
 		snapshot := snapshotOf(t, s)
 		defer snapshot.Close()
 		stop, n := errors.New("stop"), 0
-		require.ErrorIs(t, snapshot.Each(func(_, _ []byte, _ bool) error { n++; return stop }), stop)
+		require.ErrorIs(t, snapshot.Each(func(_, _ []byte) error { n++; return stop }), stop)
 		require.Equal(t, 1, n)
 	})
 
@@ -106,7 +106,7 @@ func TestSnapshot(t *testing.T) {
 		snapshot := snapshotOf(t, from)
 		defer snapshot.Close()
 		var records []Record
-		require.NoError(t, snapshot.Each(func(key, value []byte, _ bool) error {
+		require.NoError(t, snapshot.Each(func(key, value []byte) error {
 			records = append(records, Record{bytes.Clone(key), bytes.Clone(value)})
 			return nil
 		}))

@@ -40,6 +40,7 @@ func NewAdmin(o AdminOptions) http.Handler {
 	a.addTopics()
 	a.addDeadLetters()
 	a.addPolicy()
+	a.addBackup()
 	allowEmptyPayload(a.api)
 	return guardAdmin(mux)
 }

@@ -20,7 +20,7 @@ type DamageError struct {
 // Error implements error, in one line.
 func (e *DamageError) Error() string {
 	cause := strings.ReplaceAll(e.Err.Error(), "\n", "; ")
-	return fmt.Sprintf("the log in %s can't be opened: %s: nothing was changed; restore the folder from a copy", e.Dir, cause)
+	return fmt.Sprintf("the log in %s can't be opened: %s: nothing was changed; put the folder aside and restore a backup", e.Dir, cause)
 }
 
 // Unwrap returns the cause.

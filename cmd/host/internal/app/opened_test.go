@@ -61,10 +61,10 @@ func TestOpenLogThatIsDamaged(t *testing.T) {
 	_, err := OpenLog(t.Context(), h, nil)
 	require.ErrorIs(t, err, substrate.ErrJournalMissing)
 	require.ErrorAs(t, err, new(*DamageError))
-	require.Regexp(t, "^the log in .*: nothing was changed; restore the folder from a copy$", err.Error())
+	require.Regexp(t, "^the log in .*: nothing was changed; put the folder aside and restore a backup$", err.Error())
 
 	damaged := openError("d", fmt.Errorf("log: %w: %w", substrate.ErrDamaged, errors.Join(errors.New("one"), errors.New("two"))))
 	require.EqualError(t, damaged,
-		"the log in d can't be opened: log: the log is damaged: one; two: nothing was changed; restore the folder from a copy")
+		"the log in d can't be opened: log: the log is damaged: one; two: nothing was changed; put the folder aside and restore a backup")
 	require.NotErrorAs(t, openError("d", os.ErrPermission), new(*DamageError))
 }

@@ -49,8 +49,10 @@ func ExitCode(err error) int {
 	switch {
 	case err == nil:
 		return ExitOK
-	case errors.As(err, &use), errors.As(err, &faults), errors.As(err, &fault):
+	case errors.As(err, &use), errors.As(err, &faults), errors.As(err, &fault), errors.Is(err, substrate.ErrBackup):
 		return ExitUsage
+	case errors.Is(err, substrate.ErrNotEmpty), errors.Is(err, errExists), errors.Is(err, substrate.ErrStorageFull):
+		return ExitRefused
 	case errors.As(err, &unreachable):
 		return ExitUnreachable
 	case errors.As(err, &problem):

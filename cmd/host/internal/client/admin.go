@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -26,6 +27,11 @@ func topicPath(tenant, topic, below string) string {
 func (a *Admin) Host(ctx context.Context) (out wire.HostInfo, err error) {
 	err = a.call(ctx, http.MethodGet, "/admin/v1/host", nil, &out)
 	return out, err
+}
+
+// Backup writes a backup of the log to w. What was written before an error is none.
+func (a *Admin) Backup(ctx context.Context, w io.Writer) error {
+	return a.stream(ctx, "/admin/v1/backup", w)
 }
 
 // Consumers lists the consumers.

@@ -95,6 +95,50 @@ func (c caller) send(ctx context.Context, method, path, contentType string, body
 	return nil
 }
 
+// stream copies an answer that may take any time to w.
+func (c caller) stream(ctx context.Context, path string, w io.Writer) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	if err != nil {
+		return fmt.Errorf("make the request: %w", err)
+	}
+	unhurried := http.Client{Transport: c.http.Transport}
+	resp, err := unhurried.Do(req)
+	if err != nil {
+		return c.transportError(ctx, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode >= http.StatusBadRequest {
+		raw, err := io.ReadAll(io.LimitReader(resp.Body, answerBytes))
+		if err != nil {
+			return c.transportError(ctx, err)
+		}
+		return problemOf(resp, raw)
+	}
+	from := &source{r: resp.Body}
+	if _, err := io.Copy(w, from); err != nil {
+		if from.err != nil {
+			return c.transportError(ctx, from.err)
+		}
+		return err
+	}
+	return nil
+}
+
+// source remembers the error of an answer, to tell it from that of whoever takes it.
+type source struct {
+	r   io.Reader
+	err error
+}
+
+// Read implements io.Reader.
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
+}
+
 // transportError tells "nobody is there" from a call that broke off or took too long.
 func (c caller) transportError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {

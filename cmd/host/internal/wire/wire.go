@@ -14,6 +14,9 @@ import (
 // BatchContentType marks a request body that is a Batch: several messages that are published together or not at all.
 const BatchContentType = "application/vnd.longshore.batch+json"
 
+// BackupContentType marks an answer that is a backup: see substrate.Log.Backup.
+const BackupContentType = "application/vnd.longshore.backup"
+
 // DefaultLane is how a query or a flag writes the default lane, whose name is the empty string.
 const DefaultLane = "default"
 

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestTheOperationsPageNamesMetricsThatExist looks up each on a host with a consumer.
+func TestTheOperationsPageNamesMetricsThatExist(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
+	require.NoError(t, err)
+	dir := t.TempDir()
+	misbehave(t, dir, "max_attempts: 1", "trap")
+	startHost(t, dir)
+	ok(t, dir, "publish", "trap", "--data", "x")
+	metrics := metricsOf(t, filepath.Join(dir, "longshore-data", "admin.sock"))
+	named := regexp.MustCompile("`(longshore_[a-z_]+)`").FindAllSubmatch(page, -1)
+	require.Greater(t, len(named), 5)
+	for _, m := range named {
+		require.Regexp(t, `(?m)^`+string(m[1])+`[{ ]`, metrics)
+	}
+}
+
+func metricsOf(t *testing.T, socket string) string {
+	t.Helper()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", socket)
+	}}}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/metrics", nil)
+	require.NoError(t, err)
+	resp, err := client.Do(r)
+	require.NoError(t, err)
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	return string(text)
+}
