@@ -128,10 +128,10 @@ func (l *Log) stats(t *topic) Stats {
 	return s
 }
 
-// oldestCached is the publish time of the first message from a cursor on.
+// oldestCached is the publish time of the first message from a cursor on, as of when so many messages were dead.
 type oldestCached struct {
-	cursor uint64
-	at     time.Time
+	cursor, buried uint64
+	at             time.Time
 }
 
 // oldestReads bounds how many messages are read to find one whose record checks.
@@ -159,19 +159,20 @@ func (l *Log) oldestFresh(t *topic) time.Time {
 		l.mu.Unlock()
 		return at
 	}
-	cached, from, view := t.oldest, t.cursor, l.lookAhead(t, t.cursor, oldestReads)
+	cached, now := t.oldest, oldestCached{cursor: t.cursor, buried: t.buried}
 	l.mu.Unlock()
-	if cached.cursor == from && !cached.at.IsZero() {
-		return cached.at
+	if now.at = cached.at; cached == now && !now.at.IsZero() {
+		return now.at
 	}
-	entries, _, err := l.read(t, view, from, oldestReads)
+	entries, err := l.fresh(context.Background(), t, now.cursor, oldestReads)
 	at := oldestOf(entries)
 	if err != nil || at.IsZero() {
 		return time.Time{} // closed, claimed since, or no record checks
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t.oldest = oldestCached{from, at}
+	now.at = at
+	t.oldest = now
 	return at
 }
 
@@ -186,18 +187,12 @@ func (l *Log) Peek(ctx context.Context, tenant, topic string, after uint64, n in
 	}
 	n = min(max(n, 0), limits.DeadLetterPage)
 	peeked := l.peekFlights(t, after)
-	l.mu.Lock()
-	from := max(after+1, t.cursor)
-	view := l.lookAhead(t, from, n)
-	l.mu.Unlock()
-	entries, _, err := l.read(t, view, from, n)
+	fresh, err := l.fresh(ctx, t, after+1, n-len(peeked))
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range entries {
-		if !l.isAside(t, e.position) {
-			peeked = append(peeked, Peeked{Position: e.position, State: "ready"})
-		}
+	for _, e := range fresh {
+		peeked = append(peeked, Peeked{Position: e.position, State: "ready"})
 	}
 	peeked = peeked[:min(n, len(peeked))]
 	kept := peeked[:0]
@@ -217,10 +212,40 @@ func (l *Log) Peek(ctx context.Context, tenant, topic string, after uint64, n in
 	return kept, nil
 }
 
-// isAside reports whether the message at position is not fresh, although it is behind the cursor.
+// fresh returns the first n or more of the messages from a position on that were never claimed, if there are so many.
+// What is dead among them is read and left out.
+func (l *Log) fresh(ctx context.Context, t *topic, from uint64, n int) (found []*entry, err error) {
+	for all := false; !all && len(found) < n; {
+		l.mu.Lock()
+		from = max(from, t.cursor)
+		view := l.lookAhead(t, from, n)
+		l.mu.Unlock()
+		var entries []*entry
+		if entries, all, err = l.read(t, view, from, n); err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if !l.isAside(t, e.position) {
+				found = append(found, e)
+			}
+			from = e.position + 1
+		}
+		if err = ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// isAside reports whether the message at position is not fresh, although it is behind the cursor: of those that are read,
+// the fresh ones are in the window.
 func (l *Log) isAside(t *topic, position uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if position < t.unread {
+		_, fresh := slices.BinarySearchFunc(t.window, position, func(e *entry, p uint64) int { return cmp.Compare(e.position, p) })
+		return !fresh
+	}
 	_, aside := t.aside[position]
 	return aside
 }
