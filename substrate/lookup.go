@@ -1,6 +1,7 @@
 package substrate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -133,6 +134,32 @@ func (l *Log) readPriority(st *stream, a ahead, take func(*entry) bool) error {
 		return take(e)
 	})
 	return errors.Join(fault, err)
+}
+
+// freshFrom returns the first n or more of the stream's messages from a position on, if there are so many. What is dead or in
+// flight among them is read and left out.
+func (l *Log) freshFrom(ctx context.Context, st *stream, from uint64, n int) (found []*entry, err error) {
+	for all := false; !all && len(found) < n; {
+		l.mu.Lock()
+		view := l.lookAhead(st, max(from, st.cursor), n)
+		l.mu.Unlock()
+		var entries []*entry
+		if entries, all, err = l.read(st, view, n); err != nil {
+			return nil, err
+		}
+		l.mu.Lock()
+		for _, e := range entries {
+			if st.fresh(e.position) {
+				found = append(found, e)
+			}
+			from = e.position + 1
+		}
+		l.mu.Unlock()
+		if err = ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
 }
 
 // closedOr returns ErrClosed for the store's own word for it.

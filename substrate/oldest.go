@@ -1,10 +1,14 @@
 package substrate
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
-// oldestCached is the publish time of the first message from a cursor on.
+// oldestCached is the publish time of the first message from a cursor on, as of when so many messages were dead.
 type oldestCached struct {
 	cursor uint64
+	dead   int64
 	at     time.Time
 }
 
@@ -64,18 +68,18 @@ func (l *Log) oldestFresh(st *stream) time.Time {
 		l.mu.Unlock()
 		return at
 	}
-	cached, view := st.oldest, l.lookAhead(st, st.cursor, oldestReads)
+	cached, now := st.oldest, oldestCached{cursor: st.cursor, dead: st.lane.deadN}
 	l.mu.Unlock()
-	if cached.cursor == view.from && !cached.at.IsZero() {
-		return cached.at
+	if now.at = cached.at; cached == now && !now.at.IsZero() {
+		return now.at
 	}
-	entries, _, err := l.read(st, view, oldestReads)
-	at := oldestOf(entries)
-	if err != nil || at.IsZero() {
+	entries, err := l.freshFrom(context.Background(), st, now.cursor, oldestReads)
+	now.at = oldestOf(entries)
+	if err != nil || now.at.IsZero() {
 		return time.Time{} // closed, claimed since, or no record checks
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	st.oldest = oldestCached{view.from, at}
-	return at
+	st.oldest = now
+	return now.at
 }

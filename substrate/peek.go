@@ -34,11 +34,13 @@ func (l *Log) Peek(ctx context.Context, tenant, topic, lane string, after uint64
 		if len(peeked) >= n {
 			break
 		}
-		fresh, err := l.peekFresh(st, after, n-len(peeked))
+		fresh, err := l.freshFrom(ctx, st, after+1, n-len(peeked))
 		if err != nil {
 			return nil, err
 		}
-		peeked = append(peeked, fresh...)
+		for _, e := range fresh {
+			peeked = append(peeked, Peeked{Position: e.position, State: "ready"})
+		}
 	}
 	peeked, err = l.withMessages(ctx, ln.topic, peeked[:min(n, len(peeked))])
 	if err != nil || lane != "" {
@@ -79,26 +81,6 @@ func (f *flight) peek(now int64) Peeked {
 		p.State = "parked"
 	}
 	return p
-}
-
-func (l *Log) peekFresh(st *stream, after uint64, n int) ([]Peeked, error) {
-	l.mu.Lock()
-	from := max(after+1, st.cursor)
-	view := l.lookAhead(st, from, n)
-	l.mu.Unlock()
-	entries, _, err := l.read(st, view, n)
-	if err != nil {
-		return nil, err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var peeked []Peeked
-	for _, e := range entries {
-		if !st.aside.has(e.position) {
-			peeked = append(peeked, Peeked{Position: e.position, State: "ready"})
-		}
-	}
-	return peeked, nil
 }
 
 // withMessages reads the messages, and leaves out those that are gone or do not check.
