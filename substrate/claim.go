@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/longshore/longshore/limits"
@@ -35,7 +36,7 @@ func (l *Log) Claim(ctx context.Context, r ClaimRequest) (ClaimResult, error) {
 	}
 	var p claimPlan
 	bytes := int64(r.MaxMessages)*takenBytes + limits.ClaimMessages*buriedBytes
-	err := l.submit(ctx, &request{bytes: bytes, need: needLittle, plan: func(now time.Time) (frame, error) {
+	err := l.submit(ctx, &request{bytes: bytes, need: needLittle, prompt: p.prompt, plan: func(now time.Time) (frame, error) {
 		p = planClaim(t, r, now)
 		if p.claimFrame == nil {
 			return nil, nil
@@ -91,6 +92,12 @@ func (p *claimPlan) apply(s *state, number uint64) {
 	p.claimFrame.apply(s, number)
 }
 
+// prompt reports whether the claim takes nothing but messages that were durable before its group, and buries nothing.
+func (p *claimPlan) prompt(durable uint64) bool {
+	return p.claimFrame != nil && len(p.buried) == 0 &&
+		!slices.ContainsFunc(p.taken, func(e taken) bool { return !e.fresh || e.position >= durable })
+}
+
 // planClaim chooses what a claim takes and buries: first the messages that were delivered before and are due again, then
 // new ones, in order of their positions. It changes nothing.
 func planClaim(t *topic, r ClaimRequest, now time.Time) claimPlan {
@@ -105,6 +112,7 @@ func planClaim(t *topic, r ClaimRequest, now time.Time) claimPlan {
 		bytes += int64(payloadBytes)
 		return len(p.taken) < r.MaxMessages && (bytes <= r.MaxBytes || len(p.taken) == 0)
 	}
+	p.expect(min(r.MaxMessages, t.timers.len()+len(t.window)))
 	full := false
 	t.timers.each(func(f *flight) bool {
 		if f.at > now.UnixNano() {
@@ -138,6 +146,12 @@ func planClaim(t *topic, r ClaimRequest, now time.Time) claimPlan {
 	return p
 }
 
+// expect makes room for n messages.
+func (p *claimPlan) expect(n int) {
+	p.taken, p.reasons = make([]taken, 0, n), make([]string, 0, n)
+	p.origins, p.bodies = make([]origin, 0, n), make([][]byte, 0, n)
+}
+
 func (p *claimPlan) take(e taken, held *entry, reason string, o origin) {
 	p.taken = append(p.taken, e)
 	p.reasons = append(p.reasons, reason)
@@ -165,6 +179,7 @@ func (l *Log) deliver(ctx context.Context, t *topic, p *claimPlan) (ClaimResult,
 	result := ClaimResult{Buried: p.letters, Deliveries: make([]Delivery, 0, len(p.taken))}
 	var faults []error
 	var corrupt []Settlement
+	p.ownBodies()
 	for i := range p.taken {
 		e := &p.taken[i]
 		lease := Lease{Tenant: t.name.Tenant, Topic: t.name.Topic, Lane: p.name.lane, Position: e.position, Token: p.token}
@@ -199,5 +214,21 @@ func (l *Log) claimed(t *topic, position uint64, body []byte) (Message, error) {
 	if body == nil {
 		return l.message(t, position)
 	}
-	return decodeMessage(t.name, append([]byte(nil), body...))
+	return decodeMessage(t.name, body)
+}
+
+// ownBodies copies the bodies that are in memory into one buffer of the caller's.
+func (p *claimPlan) ownBodies() {
+	n := 0
+	for _, body := range p.bodies {
+		n += len(body)
+	}
+	all := make([]byte, 0, n)
+	for i, body := range p.bodies {
+		if body != nil {
+			at := len(all)
+			all = append(all, body...)
+			p.bodies[i] = all[at:len(all):len(all)]
+		}
+	}
 }
