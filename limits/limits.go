@@ -117,7 +117,7 @@ const (
 	InlinePayloadBytes     = 64 * KiB
 	CommitGroupRequests    = 1_024
 	CommitGroupBytes       = 8 * MiB
-	CommitGroupWait        = 300 * time.Microsecond // that a group waits at most for those whom the last one answered
+	CommitGroupWait        = time.Millisecond // that a group waits at most for those whom the last one answered
 	RateBurstDuration      = time.Second
 	PolicyMaxUnflushed     = 1_000_000
 	FlushDelay             = 5 * time.Millisecond // of what a relaxed topic acknowledged before it is on disk
