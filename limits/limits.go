@@ -134,11 +134,11 @@ const (
 	FlushDelay               = 5 * time.Millisecond // of what a relaxed topic acknowledged before it is on disk
 	PolicyMaxRatePerSec      = 1_000_000_000
 	PolicyMaxDepthCount      = 1_000_000_000_000
-	BackupRecordBytes        = 64 * MiB               // value of one record of a backup: more than any is
-	BackupChunkBytes         = 1 * MiB                // gathered for one write of a backup
-	RestoreBatchBytes        = 4 * MiB                // gathered for one transaction of a restore
-	ReclaimBusyBytes         = 128 * MiB              // deleted from the store, after which it is tidied though it is busy
-	CommitGroupWait          = 300 * time.Microsecond // that a group waits at most for those whom the last one answered
+	BackupRecordBytes        = 64 * MiB         // value of one record of a backup: more than any is
+	BackupChunkBytes         = 1 * MiB          // gathered for one write of a backup
+	RestoreBatchBytes        = 4 * MiB          // gathered for one transaction of a restore
+	ReclaimBusyBytes         = 128 * MiB        // deleted from the store, after which it is tidied though it is busy
+	CommitGroupWait          = time.Millisecond // that a group waits at most for those whom the last one answered
 )
 
 // Guest bounds one guest call. The zero value allows nothing: start from DefaultGuest.

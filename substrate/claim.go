@@ -50,7 +50,7 @@ func (l *Log) claimOnce(ctx context.Context, ln *lane, r ClaimRequest) (result C
 	}
 	var p claimPlan
 	bytes := int64(r.MaxMessages)*takenBytes + limits.ClaimMessages*buriedBytes + limits.WindowMessages*parkedBytes
-	err = l.submit(ctx, &request{bytes: bytes, need: needLittle, plan: func(now time.Time) (frame, error) {
+	err = l.submit(ctx, &request{bytes: bytes, need: needLittle, prompt: p.prompt, plan: func(now time.Time) (frame, error) {
 		if ln.topic.work == ln && !ln.owes && ln.topic.mode == LaneOff {
 			return nil, ErrLaneOff
 		}
@@ -102,6 +102,7 @@ func (l *Log) deliver(ctx context.Context, ln *lane, p *claimPlan) (ClaimResult,
 	result := ClaimResult{Buried: p.letters, Deliveries: make([]Delivery, 0, len(p.taken))}
 	var faults []error
 	var corrupt []Settlement
+	p.ownBodies()
 	for i := range p.taken {
 		e := &p.taken[i]
 		lease := Lease{Tenant: t.name.Tenant, Topic: t.name.Topic, Lane: p.name.lane, Position: e.position, Token: p.token}
@@ -136,5 +137,21 @@ func (l *Log) claimed(t *topic, position uint64, body []byte) (Message, error) {
 	if body == nil {
 		return l.message(t, position)
 	}
-	return decodeMessage(t.name, append([]byte(nil), body...))
+	return decodeMessage(t.name, body)
+}
+
+// ownBodies copies the bodies that are in memory into one buffer of the caller's.
+func (p *claimPlan) ownBodies() {
+	n := 0
+	for _, body := range p.bodies {
+		n += len(body)
+	}
+	all := make([]byte, 0, n)
+	for i, body := range p.bodies {
+		if body != nil {
+			at := len(all)
+			all = append(all, body...)
+			p.bodies[i] = all[at:len(all):len(all)]
+		}
+	}
 }

@@ -25,8 +25,11 @@ type request struct {
 	bytes       int64 // an upper bound of the frame's body
 	need        need  // of the disk
 	abandonable bool  // the caller may leave when its context ends
-	err         error // set before done is closed
-	done        chan struct{}
+	// prompt, if not nil, reports whether the request may be answered once its frame is written, although the group is not
+	// on disk yet, given that all messages at positions below durable are. It is asked after plan.
+	prompt func(durable uint64) bool
+	err    error // set before done is closed
+	done   chan struct{}
 }
 
 // submit hands a request to the committer and returns its error once it is answered.
@@ -58,14 +61,16 @@ func (l *Log) submit(ctx context.Context, r *request) error {
 // committer is the one goroutine that changes the state and writes the journal. It gathers what was asked meanwhile into
 // a group, which costs one flush.
 type committer struct {
-	log   *Log
-	group []*request
-	bytes int64      // journal bytes that the group needs at most
-	held  []*request // taken from the queue: they wait for the next group
-	body  []byte     // bodies of the group's frames, reused
+	log      *Log
+	group    []*request
+	bytes    int64      // journal bytes that the group needs at most
+	answered int        // requests of the group that were answered at its end
+	held     []*request // taken from the queue: they wait for the next group
+	body     []byte     // bodies of the group's frames, reused
 
 	behind   writeBehind
 	lastDone uint64        // number of the last frame appended
+	durable  uint64        // messages at positions below it are on disk
 	alarm    *time.Timer   // of the next message that becomes visible or expires
 	rest     time.Duration // after a sweep that failed
 	flush    *time.Timer   // of what relaxed topics wrote
@@ -76,8 +81,8 @@ type committer struct {
 
 func newCommitter(l *Log) committer {
 	return committer{
-		log: l, behind: newWriteBehind(l), lastDone: l.journal.Next() - 1, alarm: time.NewTimer(0), flush: stoppedTimer(),
-		chores: newChores(), muster: newMuster(),
+		log: l, behind: newWriteBehind(l), lastDone: l.journal.Next() - 1, durable: l.state.nextPosition,
+		alarm: time.NewTimer(0), flush: stoppedTimer(), chores: newChores(), muster: newMuster(),
 	}
 }
 
@@ -142,7 +147,7 @@ func (c *committer) commitAll() {
 		c.gather()
 		c.commit()
 		if len(c.held) == 0 {
-			c.muster.begin(c.log.queue, len(c.group))
+			c.muster.begin(c.log.queue, c.answered)
 			return
 		}
 		select { // the write-behind goes on meanwhile
@@ -162,13 +167,30 @@ func (c *committer) commit() {
 		err = c.append(frames, durable)
 	}
 	_ = failpoint.Hit("commit.answer") // nothing can fail here
+	c.answered = 0
 	for _, r := range c.group {
+		if r == nil {
+			continue // answered already: it may be back in the queue
+		}
 		if r.err == nil {
 			r.err = err
 		}
 		close(r.done)
+		c.answered++
 	}
 	c.log.wake()
+}
+
+// answerPrompt answers what need not wait for the group's flush: claims of messages that are durable don't pay for
+// publishes that came with them.
+func (c *committer) answerPrompt() {
+	c.marked() // the numbers are given away
+	for i, r := range c.group {
+		if r.err == nil && r.prompt != nil && r.prompt(c.durable) {
+			c.group[i] = nil
+			close(r.done)
+		}
+	}
 }
 
 // prepare makes room: in what the write-behind owes, and in the journal. Nothing has changed if it fails.
@@ -264,7 +286,7 @@ func (c *committer) append(frames []journal.Frame, durable bool) error {
 		return c.fail(err)
 	}
 	start := time.Now()
-	if err := c.log.journal.Append(frames, durable); err != nil {
+	if err := c.log.journal.Append(frames, durable, c.answerPrompt); err != nil {
 		return c.fail(err)
 	}
 	if durable {

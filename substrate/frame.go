@@ -169,7 +169,7 @@ func (*redriveFrame) kind() uint8 { return kindRedrive }
 func (*discardFrame) kind() uint8 { return kindDiscard }
 
 func (f *publishFrame) durable() bool { return !f.relaxed }
-func (f *claimFrame) durable() bool   { return len(f.buried) > 0 || f.first }
+func (f *claimFrame) durable() bool   { return len(f.buried) > 0 }
 func (f *settleFrame) durable() bool  { return !f.relaxed }
 func (*extendFrame) durable() bool    { return false }
 func (*topicFrame) durable() bool     { return true }

@@ -1,6 +1,7 @@
 package substrate
 
 import (
+	"slices"
 	"time"
 
 	"github.com/longshore/longshore/limits"
@@ -21,6 +22,18 @@ type claimPlan struct {
 func (p *claimPlan) apply(s *state, number uint64) {
 	p.token = number
 	p.claimFrame.apply(s, number)
+}
+
+// prompt reports whether the claim takes nothing but messages that were durable before its group, and buries nothing.
+func (p *claimPlan) prompt(durable uint64) bool {
+	return p.claimFrame != nil && len(p.buried) == 0 &&
+		!slices.ContainsFunc(p.taken, func(e taken) bool { return !e.fresh || e.position >= durable })
+}
+
+// expect makes room for n messages.
+func (p *claimPlan) expect(n int) {
+	p.taken, p.reasons = make([]taken, 0, n), make([]string, 0, n)
+	p.origins, p.bodies = make([]origin, 0, n), make([][]byte, 0, n)
 }
 
 // planner plans one claim. It changes nothing of the state but lane.stalled.
@@ -51,6 +64,7 @@ func planClaim(ln *lane, r ClaimRequest, now time.Time) claimPlan {
 		name: ln.id(), until: now.Add(r.Lease).UnixNano(), died: p.now, first: ln.name == "" && (!ln.topic.claimed || !ln.owes),
 	}
 	if !ln.topic.paused && !ln.paused && !ln.closing {
+		p.expect(min(r.MaxMessages, int(ln.backlog())))
 		p.planLapsed()
 		p.planDue()
 		p.planRunnable()

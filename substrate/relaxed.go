@@ -36,6 +36,7 @@ func (c *committer) flushed(took time.Duration) {
 	c.log.flushes.Add(1)
 	c.log.flushNanos.Add(int64(took))
 	c.muster.flush = took
+	c.durable = c.log.state.nextPosition
 	c.log.mu.Lock()
 	clear(c.log.unflushed)
 	c.log.mu.Unlock()

@@ -75,11 +75,12 @@ func (j *Journal) Release(upTo uint64) {
 }
 
 // Append writes frames, numbered Next, Next+1 and so on, in one write for each segment touched, and syncs them if
-// durable. Without durable they survive a crash of the process, but not one of the machine. Reserve comes before.
+// durable. Without durable they survive a crash of the process, but not one of the machine. Reserve comes before. Between
+// writing and syncing it calls written, if that is not nil.
 //
 // Any error is final, for this and for every later call. None of the frames counts then, and as well as can be they are
 // made unreadable, so that a later Open doesn't replay them; but a disk that fails can't promise that.
-func (j *Journal) Append(frames []Frame, durable bool) error {
+func (j *Journal) Append(frames []Frame, durable bool, written func()) error {
 	if j.failure != nil {
 		return j.failure
 	}
@@ -89,6 +90,9 @@ func (j *Journal) Append(frames []Frame, durable bool) error {
 	}
 	first, start := j.current, j.current.end
 	err = j.write(frames[:fit], frames[fit:])
+	if err == nil && written != nil {
+		written()
+	}
 	if err == nil && durable {
 		err = j.Sync()
 	}

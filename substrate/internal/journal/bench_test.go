@@ -33,7 +33,7 @@ func BenchmarkAppend(b *testing.B) {
 					frames[i].Number = j.Next() + uint64(i)
 				}
 				require.NoError(b, j.Reserve(groupBytes(frames)))
-				require.NoError(b, j.Append(frames, true))
+				require.NoError(b, j.Append(frames, true, nil))
 				j.Release(j.Next() - 1)
 			}
 			require.NoError(b, j.Close())

@@ -181,9 +181,9 @@ func TestFailedGroup(t *testing.T) {
 				lost := group(j, 10, 2000, 3000, 20)
 				require.NoError(t, j.Reserve(groupBytes(lost)))
 				fault(d, after)
-				err := j.Append(lost, true)
+				err := j.Append(lost, true, nil)
 				require.ErrorIs(t, err, errInjected)
-				require.ErrorIs(t, j.Append(nil, true), errInjected, "the first failure is the last")
+				require.ErrorIs(t, j.Append(nil, true, nil), errInjected, "the first failure is the last")
 				require.ErrorIs(t, j.Reserve(1), errInjected)
 				require.ErrorIs(t, j.Sync(), errInjected)
 				require.NoError(t, j.Close())
@@ -204,9 +204,30 @@ func TestFailedGroup(t *testing.T) {
 		lost := group(j, 10, 2000, 3000, 20)
 		require.NoError(t, j.Reserve(groupBytes(lost)))
 		j.spare.file = brokenFile{d.files[j.spare.slot]}
-		require.ErrorIs(t, j.Append(lost, true), errInjected)
+		require.ErrorIs(t, j.Append(lost, true, nil), errInjected)
 		require.Equal(t, append(want, lost...), replayed(t, d, testOptions, 0), "better than a gap that looks like damage")
 	})
+}
+
+func TestAppendTellsWhatIsWrittenBeforeItIsSynced(t *testing.T) {
+	d := newCrashDisk()
+	j := start(t, d, testOptions, 0)
+	want := add(t, j, true, 100)
+	frames := group(j, 10, 20)
+	require.NoError(t, j.Reserve(groupBytes(frames)))
+	calls := 0
+	require.NoError(t, j.Append(frames, true, func() {
+		calls++
+		require.Equal(t, frames[0].Number-1, j.Synced())
+		require.Equal(t, append(want, frames...), replayed(t, d, testOptions, 0), "a crash of the process loses none of them")
+	}))
+	require.Equal(t, 1, calls)
+
+	d.failWrite = 0
+	frames = group(j, 10)
+	require.NoError(t, j.Reserve(groupBytes(frames)))
+	require.ErrorIs(t, j.Append(frames, true, func() { calls++ }), errInjected)
+	require.Equal(t, 1, calls, "not of what could not be written")
 }
 
 // brokenFile is a file on which every sync fails, and every write after the first.

@@ -70,7 +70,7 @@ func add(tb testing.TB, j *Journal, durable bool, lengths ...int) []Frame {
 	tb.Helper()
 	frames := group(j, lengths...)
 	require.NoError(tb, j.Reserve(groupBytes(frames)))
-	require.NoError(tb, j.Append(frames, durable))
+	require.NoError(tb, j.Append(frames, durable, nil))
 	return frames
 }
 
@@ -85,7 +85,7 @@ func TestJournal(t *testing.T) {
 		require.EqualValues(t, 8, j.Synced())
 		require.NoError(t, j.Close())
 		require.NoError(t, j.Close(), "closing again does nothing")
-		require.ErrorIs(t, j.Append(nil, true), ErrClosed)
+		require.ErrorIs(t, j.Append(nil, true, nil), ErrClosed)
 
 		frames, replay := collect()
 		j, err := Open(o, 0, replay)
@@ -170,7 +170,7 @@ func TestRing(t *testing.T) {
 		require.EqualValues(t, testSegmentBytes-pageBytes, tooLarge.Limit)
 		want := append(add(t, j, true, largest), add(t, j, true, largest)...)
 		require.Equal(t, want, replayed(t, d, testOptions, 0))
-		require.ErrorAs(t, j.Append(group(j, largest+1), true), &tooLarge)
+		require.ErrorAs(t, j.Append(group(j, largest+1), true, nil), &tooLarge)
 	})
 
 	t.Run("FullUntilReleased", func(t *testing.T) {
@@ -248,7 +248,7 @@ func TestRing(t *testing.T) {
 				applied <- j.Next() - 1
 				continue
 			}
-			require.NoError(t, j.Append(frames, true))
+			require.NoError(t, j.Append(frames, true, nil))
 			appended++
 		}
 		close(applied)
@@ -285,8 +285,8 @@ func TestRing(t *testing.T) {
 
 func TestMisuseIsFinal(t *testing.T) {
 	cases := map[string]func(j *Journal) error{
-		"AWrongNumber":   func(j *Journal) error { return j.Append([]Frame{{Number: 2}}, true) },
-		"NoRoomReserved": func(j *Journal) error { return j.Append(group(j, 7000, 7000), true) },
+		"AWrongNumber":   func(j *Journal) error { return j.Append([]Frame{{Number: 2}}, true, nil) },
+		"NoRoomReserved": func(j *Journal) error { return j.Append(group(j, 7000, 7000), true, nil) },
 	}
 	for name, misuse := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -294,7 +294,7 @@ func TestMisuseIsFinal(t *testing.T) {
 			j := start(t, d, testOptions, 0)
 			err := misuse(j)
 			require.Error(t, err)
-			require.Equal(t, err, j.Append(nil, true))
+			require.Equal(t, err, j.Append(nil, true, nil))
 			require.Equal(t, err, j.Reserve(1))
 			require.Equal(t, err, j.Sync())
 			require.Equal(t, err, j.Restart())
@@ -314,5 +314,5 @@ func TestMisuseIsFinal(t *testing.T) {
 func TestAppendBeforeRestartIsRefused(t *testing.T) {
 	j, err := openOn(newCrashDisk(), testOptions, 0, nil)
 	require.NoError(t, err)
-	require.ErrorContains(t, j.Append(group(j, 1), true), "before Restart")
+	require.ErrorContains(t, j.Append(group(j, 1), true, nil), "before Restart")
 }

@@ -55,7 +55,7 @@ func (m *model) apply(upTo uint64) {
 func (m *model) append(durable bool) {
 	frames := m.group()
 	m.reserve(frames)
-	require.NoError(m.t, m.journal.Append(frames, durable))
+	require.NoError(m.t, m.journal.Append(frames, durable, nil))
 	for _, f := range frames {
 		m.bodies[f.Number] = string(f.Body)
 	}
@@ -75,7 +75,7 @@ func (m *model) failedAppend() {
 	} else {
 		m.disk.failWrite = n
 	}
-	err := m.journal.Append(frames, true)
+	err := m.journal.Append(frames, true, nil)
 	fired := m.disk.failSync < 0 && m.disk.failWrite < 0
 	m.disk.failSync, m.disk.failWrite = -1, -1
 	if !fired {
