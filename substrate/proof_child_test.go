@@ -197,7 +197,7 @@ func awaitAudit(c *proofChild, alive <-chan struct{}, ended <-chan error) error 
 		case err := <-ended:
 			return err
 		case <-time.After(auditTimeout):
-			_ = c.cmd.Process.Kill()
+			_ = c.cmd.Process.Signal(syscall.SIGQUIT) // it says where it stands
 			return fmt.Errorf("it hung: %w", <-ended)
 		}
 	}

@@ -107,7 +107,10 @@ func openChecked(dir string) (*badger.DB, error) {
 	if err := verifyTables(dir); err != nil {
 		return nil, err
 	}
-	db, err := badger.Open(options(dir))
+	if err := verifyLogs(dir); err != nil {
+		return nil, err
+	}
+	db, err := openBadger(dir)
 	var system syscall.Errno
 	switch {
 	case errors.As(err, &system) && !errors.Is(err, os.ErrNotExist):
@@ -116,6 +119,16 @@ func openChecked(dir string) (*badger.DB, error) {
 		return nil, fmt.Errorf("%w: open %s: %w", ErrDamaged, dir, err)
 	}
 	return db, nil
+}
+
+// openBadger makes an error of a panic: a log whose entries don't check can bring Badger to that.
+func openBadger(dir string) (db *badger.DB, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("badger: %v", p)
+		}
+	}()
+	return badger.Open(options(dir))
 }
 
 func options(dir string) badger.Options {
@@ -132,6 +145,7 @@ func options(dir string) badger.Options {
 	o.IndexCacheSize = 0
 	o.DetectConflicts = false // one writer
 	o.MetricsEnabled = false
+	o.VerifyValueChecksum = true // else a damaged value keeps the lock on its file, and Close never returns
 	o.ValueThreshold = limits.InlinePayloadBytes
 	o.ValueLogFileSize = valueLogFileBytes
 	return o
