@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/dgraph-io/badger/v4"
@@ -57,15 +59,9 @@ func (s *Store) takeInventory() error {
 	if err != nil {
 		return err
 	}
-	newest, err := newestMemtable(s.dir)
-	if err != nil {
-		return err
-	}
-	for _, name := range mems {
+	slices.SortFunc(mems, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	for _, name := range mems[:max(0, len(mems)-1)] { // the newest still grows
 		base := filepath.Base(name)
-		if base == newest {
-			continue
-		}
 		p, known := s.inventory.Mems[base]
 		if !known {
 			if p, err = pieceOf(name); errors.Is(err, os.ErrNotExist) || err == nil && p.Bytes == 0 {
@@ -181,7 +177,11 @@ func (v inventory) write(dir string) error {
 	if err := os.Rename(name+".new", name); err != nil {
 		return err
 	}
-	return syncFile(dir)
+	folder, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // checkInventory compares the files of the closed database in dir with those that it had when it was synced last.
