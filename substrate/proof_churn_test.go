@@ -41,7 +41,7 @@ func TestProofChurn(t *testing.T) {
 	room := churnRoom * c.live
 	var onDisk int64
 	reached := func() bool {
-		onDisk = diskUse(t, filepath.Join(dir, "store"))
+		onDisk = storedBytes(t, filepath.Join(dir, "store"))
 		return onDisk <= room
 	}
 	require.Eventually(t, reached, 2*time.Minute, 50*time.Millisecond, "%d bytes are live", c.live)
@@ -134,8 +134,8 @@ func (c *churn) drain(t *testing.T) {
 	require.Zero(t, c.held)
 }
 
-// diskUse returns the bytes that the files in a folder take.
-func diskUse(t *testing.T, dir string) (bytes int64) {
+// storedBytes returns the bytes that the files in a folder take.
+func storedBytes(t *testing.T, dir string) (bytes int64) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if os.IsNotExist(err) {
