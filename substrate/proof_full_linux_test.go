@@ -34,7 +34,7 @@ func TestProofFullDisk(t *testing.T) {
 			a.Unshareflags = 0
 		}
 	}
-	c, err := launchChild(t, plan, own, func(s proofStep) {
+	c, err := launchProofChild(t, plan, own, func(s proofStep) {
 		if s.Kind == "cycle" {
 			cycles++
 		}

@@ -65,7 +65,7 @@ func (m *mutilator) bases(t *testing.T, dir string, left time.Duration) (bases [
 	log, ledger := filepath.Join(dir, "log"), newProofLedger()
 	m.work(t, ledger, proofPlan{Dirs: []string{log}}, "")
 	bases = append(bases, m.base(t, "young", log, ledger))
-	findings := audit(t, proofPlan{Release: true}, log)
+	findings := auditFolders(t, proofPlan{Release: true}, log)
 	require.Empty(t, ledger.check(&findings[0], false))
 	bases = append(bases, m.base(t, "closed", log, ledger))
 	m.work(t, ledger, proofPlan{Dirs: []string{log}, Reclaim: true}, "")
@@ -84,7 +84,7 @@ func (m *mutilator) work(t *testing.T, ledger *proofLedger, p proofPlan, two str
 	t.Helper()
 	p.Role, p.Seed = "work", m.random.Uint64()
 	opened := make(chan struct{}, 1)
-	c := startChild(t, p, func(s proofStep) {
+	c := startProofChild(t, p, func(s proofStep) {
 		ledger.take(s)
 		if s.Kind == "opened" || s.Fault != "" {
 			opened <- struct{}{}
@@ -112,7 +112,7 @@ func (m *mutilator) base(t *testing.T, name, dir string, ledger *proofLedger) mu
 	m.copy(t, dir, b.dir)
 	look := dir + "-look"
 	m.copy(t, dir, look)
-	findings := audit(t, proofPlan{}, look)
+	findings := auditFolders(t, proofPlan{}, look)
 	check := *ledger
 	require.Empty(t, check.check(&findings[0], false))
 	for _, f := range findings[0].Found {
@@ -148,7 +148,7 @@ func (m *mutilator) batch(t *testing.T, b mutilatedBase, dir string) {
 		story := m.mutilate(t, to)
 		dirs, stories = append(dirs, to), append(stories, b.name+": "+story)
 	}
-	for i, f := range audit(t, proofPlan{}, dirs...) {
+	for i, f := range auditFolders(t, proofPlan{}, dirs...) {
 		m.n++
 		outcome, wrong := m.judge(b, f)
 		kind := strings.Fields(stories[i])
