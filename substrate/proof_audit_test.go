@@ -27,6 +27,7 @@ type proofFound struct {
 	ID, Topic, Reason string
 	Digest            string // "" if the record does not check
 	Dead              bool
+	Leased            bool `json:"-"` // as far as the worker knows; an audit doesn't see it
 	Attempts          int
 	Redriven          int
 	Position          uint64

@@ -114,6 +114,7 @@ func (s proofState) apply(c *proofCall) {
 	b := c.begun
 	for _, v := range b.Settled {
 		m := s.live[v.ID]
+		m.Leased = false
 		switch v.Verdict {
 		case Ack:
 			delete(s.live, v.ID)
@@ -152,12 +153,12 @@ func (s proofState) apply(c *proofCall) {
 func (s proofState) applyClaim(r *proofStep) {
 	for _, taken := range r.Taken {
 		m := s.live[taken.ID]
-		m.Attempts = taken.Attempt
+		m.Attempts, m.Leased = taken.Attempt, true
 		s.live[taken.ID] = m
 	}
 	for _, id := range r.Buried {
 		m := s.live[id]
-		m.Dead = true
+		m.Dead, m.Leased = true, false
 		if m.Reason == "" {
 			m.Reason = ReasonMaxAttempts
 		}
@@ -165,7 +166,7 @@ func (s proofState) applyClaim(r *proofStep) {
 	}
 }
 
-// differences compares the state with what was found. If a claim had not ended, its messages may have an attempt more, or
+// differences compares the state with what was found. What was leased may have lost the attempt that was under way. If a claim had not ended, its messages may have an attempt more, or
 // be dead if that would have been one too many.
 func (s proofState) differences(found map[string]proofFound, claiming int, excused map[string]struct{}) (diff []string) {
 	for id, want := range s.live {
@@ -188,7 +189,10 @@ func (s proofState) differences(found map[string]proofFound, claiming int, excus
 				want.Attempts++
 			}
 		}
-		got.Position = 0
+		if want.Leased && got.Attempts == want.Attempts-1 { // a crash need not be charged to what it found leased
+			want.Attempts--
+		}
+		want.Leased, got.Position = false, 0
 		if !got.Dead { // only dead letters say how often they were redriven
 			got.Redriven = want.Redriven
 		}

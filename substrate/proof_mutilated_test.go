@@ -164,12 +164,12 @@ func (m *mutilator) batch(t *testing.T, b mutilatedBase, dir string) {
 func (m *mutilator) mutilate(t *testing.T, dir string) string {
 	t.Helper()
 	var files []string
-	for _, pattern := range []string{"journal/*", "store/*"} {
-		found, err := filepath.Glob(filepath.Join(dir, pattern))
-		require.NoError(t, err)
-		files = append(files, found...)
-	}
-	slices.Sort(files)
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error { // in the order of names
+		if err == nil && !e.IsDir() {
+			files = append(files, path)
+		}
+		return err
+	}))
 	path := files[m.random.IntN(len(files))]
 	name := strings.TrimPrefix(path, dir+"/")
 	switch n := m.random.IntN(20); {
