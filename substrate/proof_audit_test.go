@@ -27,8 +27,8 @@ type proofFound struct {
 	ID, Topic, Reason string
 	Digest            string // "" if the record does not check
 	Dead              bool
+	Leased            bool `json:"-"` // as far as the worker knows; an audit doesn't see it
 	Attempts          int
-	Leased            bool `json:"-"` // the ledger's own
 	Redriven          int
 	Position          uint64
 }

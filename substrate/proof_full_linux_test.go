@@ -34,7 +34,7 @@ func TestProofFullDisk(t *testing.T) {
 			a.Unshareflags = 0
 		}
 	}
-	c, err := launchChild(t, plan, own, func(s proofStep) {
+	c, err := launchProofChild(t, plan, own, func(s proofStep) {
 		if s.Kind == "cycle" {
 			cycles++
 		}
@@ -109,7 +109,7 @@ func fill(ctx context.Context, l *Log) (published int, err error) {
 	}
 }
 
-// drain acknowledges so many messages: neither fewer nor more are there.
+// drainDisk acknowledges so many messages: neither fewer nor more are there.
 func drainDisk(ctx context.Context, l *Log, published int) error {
 	for acked := 0; ; {
 		got, err := l.Claim(ctx, claimRequest(testTopic, 100))

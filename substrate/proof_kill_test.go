@@ -25,7 +25,7 @@ func TestProofKilled(t *testing.T) {
 			kills++
 			starting++
 		}
-		findings := audit(t, proofPlan{Release: true}, dir)
+		findings := auditFolders(t, proofPlan{Release: true}, dir)
 		wrong := ledger.check(&findings[0], false)
 		require.Empty(t, wrong, "kill %d", kills)
 	}
@@ -41,7 +41,7 @@ func TestProofKilled(t *testing.T) {
 func killAtWork(t *testing.T, random *rand.Rand, dir string, ledger *proofLedger) bool {
 	t.Helper()
 	opened := make(chan struct{}, 1)
-	c := startProof(t, proofPlan{Role: "work", Seed: random.Uint64(), Dirs: []string{dir}, Reclaim: random.IntN(2) == 0}, func(s proofStep) {
+	c := startProofChild(t, proofPlan{Role: "work", Seed: random.Uint64(), Dirs: []string{dir}, Reclaim: random.IntN(2) == 0}, func(s proofStep) {
 		ledger.take(s)
 		if s.Kind == "opened" || s.Fault != "" {
 			opened <- struct{}{}
@@ -59,7 +59,7 @@ func killAtWork(t *testing.T, random *rand.Rand, dir string, ledger *proofLedger
 func killAtStart(t *testing.T, random *rand.Rand, dir string) {
 	t.Helper()
 	opening := make(chan struct{}, 3)
-	c := startProof(t, proofPlan{Role: "work", Dirs: []string{dir}, Hold: true}, func(s proofStep) {
+	c := startProofChild(t, proofPlan{Role: "work", Dirs: []string{dir}, Hold: true}, func(s proofStep) {
 		if s.Fault != "" {
 			t.Errorf("the log does not open: %s", s.Fault)
 		}

@@ -158,7 +158,7 @@ func (s proofState) applyClaim(r *proofStep) {
 	}
 	for _, id := range r.Buried {
 		m := s.live[id]
-		m.Dead = true
+		m.Dead, m.Leased = true, false
 		if m.Reason == "" {
 			m.Reason = ReasonMaxAttempts
 		}
@@ -166,7 +166,7 @@ func (s proofState) applyClaim(r *proofStep) {
 	}
 }
 
-// differences compares the state with what was found. If a claim had not ended, its messages may have an attempt more, or
+// differences compares the state with what was found. What was leased may have lost the attempt that was under way. If a claim had not ended, its messages may have an attempt more, or
 // be dead if that would have been one too many.
 func (s proofState) differences(found map[string]proofFound, claiming int, excused map[string]struct{}) (diff []string) {
 	for id, want := range s.live {
@@ -177,10 +177,6 @@ func (s proofState) differences(found map[string]proofFound, claiming int, excus
 		if !ok {
 			diff = append(diff, fmt.Sprintf("%s is missing (%+v)", id, want))
 			continue
-		}
-		if want.Leased { // no handler ran: the end of the process took the attempt back
-			want.Leased = false
-			want.Attempts--
 		}
 		if claiming > 0 && !want.Dead {
 			switch {
@@ -193,7 +189,10 @@ func (s proofState) differences(found map[string]proofFound, claiming int, excus
 				want.Attempts++
 			}
 		}
-		got.Position = 0
+		if want.Leased && got.Attempts == want.Attempts-1 { // a crash need not be charged to what it found leased
+			want.Attempts--
+		}
+		want.Leased, got.Position = false, 0
 		if !got.Dead { // only dead letters say how often they were redriven
 			got.Redriven = want.Redriven
 		}

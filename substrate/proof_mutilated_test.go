@@ -65,7 +65,7 @@ func (m *mutilator) bases(t *testing.T, dir string, left time.Duration) (bases [
 	log, ledger := filepath.Join(dir, "log"), newProofLedger()
 	m.work(t, ledger, proofPlan{Dirs: []string{log}}, "")
 	bases = append(bases, m.base(t, "young", log, ledger))
-	findings := audit(t, proofPlan{Release: true}, log)
+	findings := auditFolders(t, proofPlan{Release: true}, log)
 	require.Empty(t, ledger.check(&findings[0], false))
 	bases = append(bases, m.base(t, "closed", log, ledger))
 	m.work(t, ledger, proofPlan{Dirs: []string{log}, Reclaim: true}, "")
@@ -84,7 +84,7 @@ func (m *mutilator) work(t *testing.T, ledger *proofLedger, p proofPlan, two str
 	t.Helper()
 	p.Role, p.Seed = "work", m.random.Uint64()
 	opened := make(chan struct{}, 1)
-	c := startProof(t, p, func(s proofStep) {
+	c := startProofChild(t, p, func(s proofStep) {
 		ledger.take(s)
 		if s.Kind == "opened" || s.Fault != "" {
 			opened <- struct{}{}
@@ -112,7 +112,7 @@ func (m *mutilator) base(t *testing.T, name, dir string, ledger *proofLedger) mu
 	m.copy(t, dir, b.dir)
 	look := dir + "-look"
 	m.copy(t, dir, look)
-	findings := audit(t, proofPlan{}, look)
+	findings := auditFolders(t, proofPlan{}, look)
 	check := *ledger
 	require.Empty(t, check.check(&findings[0], false))
 	for _, f := range findings[0].Found {
@@ -148,7 +148,7 @@ func (m *mutilator) batch(t *testing.T, b mutilatedBase, dir string) {
 		story := m.mutilate(t, to)
 		dirs, stories = append(dirs, to), append(stories, b.name+": "+story)
 	}
-	for i, f := range audit(t, proofPlan{}, dirs...) {
+	for i, f := range auditFolders(t, proofPlan{}, dirs...) {
 		m.n++
 		outcome, wrong := m.judge(b, f)
 		kind := strings.Fields(stories[i])
@@ -164,12 +164,12 @@ func (m *mutilator) batch(t *testing.T, b mutilatedBase, dir string) {
 func (m *mutilator) mutilate(t *testing.T, dir string) string {
 	t.Helper()
 	var files []string
-	for _, pattern := range []string{"journal/*", "store/*"} {
-		found, err := filepath.Glob(filepath.Join(dir, pattern))
-		require.NoError(t, err)
-		files = append(files, found...)
-	}
-	slices.Sort(files)
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error { // in the order of names
+		if err == nil && !e.IsDir() {
+			files = append(files, path)
+		}
+		return err
+	}))
 	path := files[m.random.IntN(len(files))]
 	name := strings.TrimPrefix(path, dir+"/")
 	switch n := m.random.IntN(20); {

@@ -195,7 +195,7 @@ func (p *powerCut) check(t *testing.T, total *proofLedger) (wrong []string) {
 		require.NoError(t, err)
 		dirs, stories = append(dirs, to), append(stories, story)
 	}
-	for i, f := range audit(t, proofPlan{Segment: p.plan.Segment}, dirs...) {
+	for i, f := range auditFolders(t, proofPlan{Segment: p.plan.Segment}, dirs...) {
 		ledger := *p.ledger
 		for _, w := range ledger.check(&f, true) {
 			wrong = append(wrong, fmt.Sprintf("cut at %s: %s: %s", p.reached, stories[i], w))

@@ -107,16 +107,16 @@ type proofChild struct {
 	read   chan error // one, once the report has ended
 }
 
-// startProof starts a child, and gives each line of its report to take, on another goroutine.
-func startProof[T any](t *testing.T, p proofPlan, take func(T)) *proofChild {
+// startProofChild starts a child, and gives each line of its report to take, on another goroutine.
+func startProofChild[T any](t *testing.T, p proofPlan, take func(T)) *proofChild {
 	t.Helper()
-	c, err := launchChild(t, p, nil, take)
+	c, err := launchProofChild(t, p, nil, take)
 	require.NoError(t, err)
 	return c
 }
 
-// launchChild does so with attributes of the process.
-func launchChild[T any](t *testing.T, p proofPlan, with func(*syscall.SysProcAttr), take func(T)) (*proofChild, error) {
+// launchProofChild does so with attributes of the process.
+func launchProofChild[T any](t *testing.T, p proofPlan, with func(*syscall.SysProcAttr), take func(T)) (*proofChild, error) {
 	t.Helper()
 	args, env := proofCommand(t, p)
 	from, to, err := os.Pipe()
@@ -159,16 +159,16 @@ func (c *proofChild) kill(t *testing.T) {
 // auditTimeout is what one folder may take at most.
 const auditTimeout = time.Minute
 
-// audit opens folders in a child, one after the other, and returns what is in each. If the child dies of one of them, that
+// auditFolders opens folders in a child, one after the other, and returns what is in each. If the child dies of one of them, that
 // one's Fault says how, and another child goes on.
-func audit(t *testing.T, p proofPlan, dirs ...string) []proofFindings {
+func auditFolders(t *testing.T, p proofPlan, dirs ...string) []proofFindings {
 	t.Helper()
 	var all []proofFindings
 	for len(all) < len(dirs) {
 		p.Role, p.Dirs = "audit", dirs[len(all):]
 		alive := make(chan struct{}, 2*limits.KiB)
 		var begun []string
-		c := startProof(t, p, func(f proofFindings) {
+		c := startProofChild(t, p, func(f proofFindings) {
 			if f.End {
 				all = append(all, f)
 			} else {
@@ -197,7 +197,7 @@ func awaitAudit(c *proofChild, alive <-chan struct{}, ended <-chan error) error 
 		case err := <-ended:
 			return err
 		case <-time.After(auditTimeout):
-			_ = c.cmd.Process.Kill()
+			_ = c.cmd.Process.Signal(syscall.SIGQUIT) // it says where it stands
 			return fmt.Errorf("it hung: %w", <-ended)
 		}
 	}

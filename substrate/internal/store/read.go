@@ -200,7 +200,7 @@ func (s *Store) Scan(prefix, from []byte, yield func(key, body []byte, err error
 	return s.view(func(txn *badger.Txn) error {
 		o := badger.DefaultIteratorOptions
 		o.Prefix = prefix
-		o.PrefetchSize = 64
+		o.PrefetchValues = false // Badger would read ahead on goroutines of its own, which a panic in one turns into the end of the process
 		it := txn.NewIterator(o) // it holds the value logs of the blocks too
 		defer it.Close()
 		it.Seek(from)

@@ -49,7 +49,6 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -132,26 +131,6 @@ func (s *Store) verify() error {
 	return nil
 }
 
-// openChecked opens the database, once its files are known to be whole: so far as Badger looks, it takes what does not check
-// for the trace of a crash, and goes on without it.
-func openChecked(dir string) (*badger.DB, error) {
-	if err := checkInventory(dir); err != nil {
-		return nil, err
-	}
-	if err := verifyTables(dir); err != nil {
-		return nil, err
-	}
-	db, err := badger.Open(options(dir))
-	var system syscall.Errno
-	switch {
-	case errors.As(err, &system) && !errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("store: open %s: %w", dir, err)
-	case err != nil:
-		return nil, fmt.Errorf("%w: open %s: %w", ErrDamaged, dir, err)
-	}
-	return db, nil
-}
-
 // loadIndex finds the blocks, and those among them that are to be deleted.
 func (s *Store) loadIndex() error {
 	if err := s.view(s.index.load); err != nil {
@@ -179,6 +158,7 @@ func options(dir string) badger.Options {
 	o.IndexCacheSize = 0
 	o.DetectConflicts = false // one writer
 	o.MetricsEnabled = false
+	o.VerifyValueChecksum = true // else a damaged value keeps the lock on its file, and Close never returns
 	o.ValueThreshold = valueThreshold
 	o.ValueLogFileSize = valueLogFileBytes
 	return o
