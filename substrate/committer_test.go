@@ -3,6 +3,7 @@ package substrate
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -98,31 +99,18 @@ func TestAClaimWaitsForTheFlush(t *testing.T) {
 }
 
 func TestOnlyAFlushMakesMessagesCountAsDurable(t *testing.T) {
-	l := openLog(t, t.TempDir())
-	n := int64(100)
-	require.NoError(t, l.SetPolicy(t.Context(), testTenant, "relaxed", Policy{MaxUnflushed: &n}))
-	durable := func() (position uint64) {
-		require.NoError(t, l.submit(t.Context(), probe(func(durable uint64) { position = durable })))
-		return position
-	}
-	publish(t, l, testTopic, "strict")
-	require.Equal(t, uint64(2), durable())
-	var relaxed, before uint64
-	published := make(chan error, 2)
-	group(t, l, func() { // in one group, so that no flush comes between
-		go func() {
-			receipts, err := l.Publish(t.Context(), l.newMessage("relaxed", "x"))
-			if err == nil {
-				relaxed = receipts[0].Position
-			}
-			published <- err
-		}()
-		queued(t, l, 1)
-		go func() { published <- l.submit(t.Context(), probe(func(durable uint64) { before = durable })) }()
-		queued(t, l, 2)
+	synctest.Test(t, func(t *testing.T) {
+		l := openLog(t, t.TempDir())
+		n := int64(100)
+		require.NoError(t, l.SetPolicy(t.Context(), testTenant, "relaxed", Policy{MaxUnflushed: &n}))
+		durable := func() (position uint64) {
+			require.NoError(t, l.submit(t.Context(), probe(func(durable uint64) { position = durable })))
+			return position
+		}
+		strict := publish(t, l, testTopic, "x")[0].Position
+		require.Greater(t, durable(), strict)
+		relaxed := publish(t, l, "relaxed", "x")[0].Position
+		require.LessOrEqual(t, durable(), relaxed, "it is written, and not flushed yet")
+		require.Greater(t, durable(), relaxed, "the group before was flushed")
 	})
-	require.NoError(t, <-published)
-	require.NoError(t, <-published)
-	require.LessOrEqual(t, before, relaxed)
-	require.Greater(t, durable(), relaxed)
 }

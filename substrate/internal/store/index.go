@@ -78,7 +78,7 @@ func (x *index) each(yield func(t Topic, b *block)) {
 // load fills the index from the database.
 func (x *index) load(txn *badger.Txn) error {
 	x.topics = map[string][]*block{}
-	if err := eachTopic(txn, true, x.loadTopic); err != nil {
+	if err := eachTopic(txn, x.loadTopic); err != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return nil

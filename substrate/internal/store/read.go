@@ -292,7 +292,7 @@ func (b *block) scan(txn *badger.Txn, t Topic, from uint64, yield func(key, body
 // no state yet: those of a batch that a crash cut short (see Write). Nobody knows of them before the journal is replayed.
 func (s *Store) Topics(yield func(tenant, topic string, state []byte, err error) error) error {
 	return s.view(func(txn *badger.Txn) error {
-		return eachTopic(txn, false, func(_ *badger.Iterator, t Topic) error {
+		return eachTopic(txn, func(_ *badger.Iterator, t Topic) error {
 			state, err := s.get(t.State())
 			if errors.Is(err, ErrNotFound) {
 				return nil
@@ -304,9 +304,9 @@ func (s *Store) Topics(yield func(tenant, topic string, state []byte, err error)
 }
 
 // eachTopic calls yield for each topic that has a key, in order, with an iterator that it may move within the topic.
-func eachTopic(txn *badger.Txn, values bool, yield func(it *badger.Iterator, t Topic) error) error {
+func eachTopic(txn *badger.Txn, yield func(it *badger.Iterator, t Topic) error) error {
 	o := badger.DefaultIteratorOptions
-	o.PrefetchValues = values
+	o.PrefetchValues = false // as for Scan
 	it := txn.NewIterator(o)
 	defer it.Close()
 	for it.Seek([]byte{metaTenant + 1}); it.Valid(); {

@@ -19,33 +19,22 @@ import (
 // (db.Sync is no barrier across a memtable rotation: it flushes the newest file only.)
 func (s *Store) Sync() error { return s.flush() }
 
-// syncFiles skips the logs that it has synced since Badger went on to a younger one, which don't change any more, and the
-// folder if no log came since.
 func (s *Store) syncFiles() error {
 	names, err := s.logFiles()
 	if err != nil {
 		return fmt.Errorf("store: sync: %w", err)
 	}
-	synced := map[string]bool{} // by name: whether it is complete
-	changed := false
-	for _, name := range names {
-		complete, known := s.synced[name]
-		changed = changed || !known
-		if !complete {
-			if err := failpoint.Hit("store.sync"); err != nil {
-				return err
-			}
-			err := syncFile(filepath.Join(s.dir, name), datasync)
-			if errors.Is(err, os.ErrNotExist) {
-				continue // gone since: its table is synced
-			}
-			if err != nil {
-				return fmt.Errorf("store: sync: %w", err)
-			}
+	logs, folder, covered := due(names, s.synced)
+	for _, name := range logs {
+		if err := failpoint.Hit("store.sync"); err != nil {
+			return err
 		}
-		synced[name] = name != newestOf(names, filepath.Ext(name))
+		err := syncFile(filepath.Join(s.dir, name), datasync)
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // gone since: its table is synced
+			return fmt.Errorf("store: sync: %w", err)
+		}
 	}
-	if changed {
+	if folder {
 		if err := failpoint.Hit("store.sync-folder"); err != nil {
 			return err
 		}
@@ -53,11 +42,27 @@ func (s *Store) syncFiles() error {
 			return fmt.Errorf("store: sync: %w", err)
 		}
 	}
-	s.synced = synced
+	s.synced = covered
 	if err := s.takeInventory(); err != nil {
 		return fmt.Errorf("store: inventory: %w", err)
 	}
 	return nil
+}
+
+// due returns what a sync has to cover: the logs, but for those that were synced after Badger had gone on to a younger one,
+// which don't change any more; and the folder, if a log came since the last sync. covered is what the next call gets as
+// before: the names of the logs, and whether they are complete.
+func due(names []string, before map[string]bool) (logs []string, folder bool, covered map[string]bool) {
+	covered = map[string]bool{}
+	for _, name := range names {
+		complete, known := before[name]
+		folder = folder || !known
+		if !complete {
+			logs = append(logs, name)
+		}
+		covered[name] = name != newestOf(names, filepath.Ext(name))
+	}
+	return logs, folder, covered
 }
 
 // The ends of the names of Badger's log files, which are numbered.

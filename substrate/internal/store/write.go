@@ -276,7 +276,7 @@ func (s *Store) DropFrom(position uint64) error {
 		}
 	})
 	err := s.view(func(txn *badger.Txn) error {
-		return eachTopic(txn, false, func(it *badger.Iterator, t Topic) error {
+		return eachTopic(txn, func(it *badger.Iterator, t Topic) error {
 			for it.Seek(t.Message(position)); it.ValidForPrefix(t.Messages()); it.Next() {
 				ops = append(ops, Op{Key: it.Item().KeyCopy(nil)})
 			}
@@ -304,7 +304,7 @@ func (s *Store) LastFrom(position uint64) (tenant, topic string, last uint64, er
 	}
 	s.index.each(func(t Topic, b *block) { found(t, b.last) })
 	err = s.view(func(txn *badger.Txn) error {
-		return eachTopic(txn, false, func(it *badger.Iterator, t Topic) error {
+		return eachTopic(txn, func(it *badger.Iterator, t Topic) error {
 			for it.Seek(t.Message(position)); it.ValidForPrefix(t.Messages()); it.Next() {
 				found(t, Position(it.Item().Key()))
 			}
