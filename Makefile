@@ -6,7 +6,7 @@ GOLANGCI := $(BIN)/golangci-lint
 GOLANGCI_VERSION := v2.15.0
 FUZZTIME ?= 30s
 
-.PHONY: help build test race fuzz lint fmt guests bench bench-log demo check clean
+.PHONY: help build test race fuzz lint fmt guests bench bench-log proof demo check clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ bench: bench-log ## run all benchmarks that print figures
 
 bench-log: ## benchmark the log against a raw file and JetStream
 	cd bench && go run ./log $(if $(BENCH_SHORT),-short)
+
+proof: ## try to break the log for 4 minutes, or an hour with LONG=1
+	go run ./internal/proof
 
 demo: ## see the whole job done
 	go run ./cmd/host demo

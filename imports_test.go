@@ -24,7 +24,8 @@ var layers = []struct {
 }{
 	{"limits", nil},
 	{"signedctx", []string{"limits"}},
-	{"substrate/internal", []string{"limits"}},
+	{"substrate/internal/failpoint", nil},
+	{"substrate/internal", []string{"limits", "substrate/internal/failpoint"}},
 	{"substrate", []string{"limits", "substrate/internal"}},
 	{"wasi/messaging", []string{"limits"}},
 	{"runtime/internal/wasmbin", []string{"limits"}},
@@ -32,6 +33,7 @@ var layers = []struct {
 	{"runtime", []string{"limits", "runtime/internal", "wasi/messaging"}},
 	{"dispatcher", []string{"limits", "signedctx", "substrate", "wasi/messaging", "runtime"}},
 	{"internal/config", []string{"limits"}},
+	{"internal/proof", nil},
 	{"examples", []string{"limits"}},
 	{"cmd/host", []string{"limits", "signedctx", "substrate", "wasi/messaging", "runtime", "dispatcher", "internal", "examples"}},
 }

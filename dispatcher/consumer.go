@@ -157,7 +157,7 @@ func (c *consumer) start(p phases, d substrate.Delivery, since time.Time, size r
 func (c *consumer) newDelivery(p phases, d substrate.Delivery, since time.Time) *delivery {
 	return &delivery{
 		Delivery: d,
-		turn:     c.workers.enqueue(c.Tenant, c.Name),
+		turn:     c.workers.enqueue(c.Tenant, c.Name, d.Suspect),
 		lease:    holdLease(p.settle, c.queue, d.Lease, c.Lease, since),
 		outbox: &outbox{
 			queue: c.queue, context: c.context, principal: c.principal, grants: c.Publish, parent: d.Message,

@@ -81,6 +81,12 @@ func (c *consumer) invoke(p phases, d *delivery) finding {
 	if err := d.turn.wait(p.claim, d.lease.ctx); err != nil {
 		return finding{end: notStarted}
 	}
+	ended, err := c.queue.Start(d.Lease)
+	if err != nil {
+		d.cause = err
+		return finding{end: notStarted}
+	}
+	defer ended()
 	d.call = messaging.NewCall(messaging.CallOptions{
 		Message: forGuest(d.Message),
 		Limits:  c.Limits,

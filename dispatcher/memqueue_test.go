@@ -26,6 +26,11 @@ type memQueue struct {
 	// reserve answers Reserve.
 	reserve func(topic string, bytes int) error
 
+	// start answers Start.
+	start   func() error
+	running map[substrate.Lease]bool
+	started int
+
 	claims    int
 	extended  int
 	acked     []string
@@ -41,6 +46,7 @@ type stored struct {
 	attempts int
 	token    uint64 // of the lease; 0 is none
 	until    time.Time
+	suspect  bool
 }
 
 func newMemQueue() *memQueue {
@@ -48,6 +54,8 @@ func newMemQueue() *memQueue {
 		changed: make(chan struct{}),
 		fail:    func(string, int) error { return nil },
 		reserve: func(string, int) error { return nil },
+		start:   func() error { return nil },
+		running: map[substrate.Lease]bool{},
 	}
 }
 
@@ -135,11 +143,31 @@ func (q *memQueue) Claim(_ context.Context, r substrate.ClaimRequest) (substrate
 			s.token, s.until = q.token, time.Now().Add(r.Lease)
 			out.Deliveries = append(out.Deliveries, substrate.Delivery{
 				Message: s.message, Attempt: s.attempts, Expires: s.until,
-				Lease: substrate.Lease{Tenant: r.Tenant, Topic: r.Topic, Position: s.position, Token: s.token},
+				Lease:   substrate.Lease{Tenant: r.Tenant, Topic: r.Topic, Position: s.position, Token: s.token},
+				Suspect: s.suspect,
 			})
 		}
 	}
 	return out, nil
+}
+
+func (q *memQueue) Start(leases ...substrate.Lease) (func(), error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.start(); err != nil {
+		return nil, err
+	}
+	q.started += len(leases)
+	for _, l := range leases {
+		q.running[l] = true
+	}
+	return func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		for _, l := range leases {
+			delete(q.running, l)
+		}
+	}, nil
 }
 
 func (q *memQueue) Extend(_ context.Context, l substrate.Lease, d time.Duration) (time.Time, error) {

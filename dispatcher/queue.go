@@ -23,6 +23,9 @@ type Queue interface {
 	WaitReady(ctx context.Context, tenant, topic, lane string) error
 	// Claim leases messages to the caller and doesn't wait for any. The deliveries' bytes belong to the caller.
 	Claim(ctx context.Context, r substrate.ClaimRequest) (substrate.ClaimResult, error)
+	// Start notes that a guest is about to run on the deliveries, until ended is called: if the host is killed in between, they
+	// alone are charged for it, and come back as suspects. After an error the guest must not run.
+	Start(leases ...substrate.Lease) (ended func(), err error)
 	// Extend moves the end of the lease to d from now. substrate.ErrLeaseLost says that the lease is another holder's.
 	Extend(ctx context.Context, lease substrate.Lease, d time.Duration) (time.Time, error)
 	// Settle applies the settlements and publishes the outbox, all or nothing. After an error other than

@@ -41,6 +41,8 @@ const (
 	ReasonMaxAttempts   = "max-attempts"   // by a claim: as substrate.ReasonMaxAttempts
 	ReasonCorrupt       = "corrupt-record" // by a claim: as substrate.ReasonCorrupt
 
+	ReasonCrashed = "crashed" // by the log: as substrate.ReasonCrashed
+
 	ReasonTTLExpired = "ttl-expired"       // by the log: as substrate.ReasonTTLExpired
 	ReasonDeadline   = "deadline-exceeded" // by the log: as substrate.ReasonDeadline
 )
@@ -54,7 +56,7 @@ func Reasons() []string {
 		ReasonContextMissing, ReasonContextMalformed, ReasonContextForged, ReasonContextExpired, ReasonContextUnknownKey,
 		ReasonContextMismatch,
 		ReasonOutboxRefused, ReasonSealFailed, ReasonLeaseLost, ReasonStorageError, ReasonMaxAttempts,
-		ReasonCorrupt, ReasonTTLExpired, ReasonDeadline,
+		ReasonCorrupt, ReasonCrashed, ReasonTTLExpired, ReasonDeadline,
 	}
 }
 

@@ -11,11 +11,15 @@ import (
 // However many messages a consumer has in flight, its neighbour's next one waits for the guests that run now, not for
 // those that wait.
 //
+// A turn may be alone: it begins once all that run have ended, and nothing begins before it is over.
+//
 // Who comes next is decided by next alone; the rest doesn't know. It is safe for concurrent use.
 type workers struct {
 	mu      sync.Mutex
 	free    int
+	running int    // turns granted and not over
 	served  uint64 // turns granted so far
+	alone   *turn  // that is alone, and runs, or comes next
 	tenants map[string]*tenantTurns
 	waiting []*tenantTurns
 }
@@ -37,6 +41,7 @@ type consumerTurns struct {
 type turn struct {
 	workers *workers
 	granted chan struct{} // closed when the worker is there
+	alone   bool          // nothing runs beside it
 	state   turnState     // guarded by workers.mu
 }
 
@@ -52,9 +57,9 @@ func newWorkers(n int) *workers {
 	return &workers{free: n, tenants: make(map[string]*tenantTurns)}
 }
 
-// enqueue takes a place in the queue. The turn must be ended by done.
-func (w *workers) enqueue(tenant, consumer string) *turn {
-	t := &turn{workers: w, granted: make(chan struct{})}
+// enqueue takes a place in the queue, for a turn that is alone or not. The turn must be ended by done.
+func (w *workers) enqueue(tenant, consumer string, alone bool) *turn {
+	t := &turn{workers: w, granted: make(chan struct{}), alone: alone}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.push(tenant, consumer, t)
@@ -84,14 +89,18 @@ func (t *turn) done() {
 	defer w.mu.Unlock()
 	if t.state == turnGranted {
 		w.free++
+		w.running--
 	}
 	t.state = turnOver
+	if w.alone == t {
+		w.alone = nil
+	}
 	w.grant()
 }
 
 // grant gives free workers to those that wait.
 func (w *workers) grant() {
-	for w.free > 0 {
+	for w.free > 0 && w.alone == nil {
 		t := w.next()
 		if t == nil {
 			return
@@ -99,10 +108,22 @@ func (w *workers) grant() {
 		if t.state == turnOver { // left the queue
 			continue
 		}
-		t.state = turnGranted
-		w.free--
-		close(t.granted)
+		if t.alone {
+			w.alone = t
+			break
+		}
+		w.begin(t)
 	}
+	if t := w.alone; t != nil && w.running == 0 && t.state == turnWaiting {
+		w.begin(t)
+	}
+}
+
+func (w *workers) begin(t *turn) {
+	t.state = turnGranted
+	w.free--
+	w.running++
+	close(t.granted)
 }
 
 func (w *workers) push(tenant, consumer string, t *turn) {

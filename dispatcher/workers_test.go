@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	goruntime "runtime"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,21 +39,21 @@ func TestWorkers(t *testing.T) {
 		turns := map[string]*turn{}
 		for _, consumer := range []string{"a", "b", "c"} {
 			for i := range 3 {
-				turns[fmt.Sprint(consumer, i)] = w.enqueue("t", consumer)
+				turns[fmt.Sprint(consumer, i)] = w.enqueue("t", consumer, false)
 			}
 		}
 		require.Equal(t, []string{"a0", "b0", "c0", "a1", "b1", "c1", "a2", "b2", "c2"}, order(turns))
 	})
 	t.Run("ATenantWithManyConsumersGetsNoMoreThanOneWithOne", func(t *testing.T) {
 		w := newWorkers(1)
-		turns := map[string]*turn{"x": w.enqueue("z", "x")}
+		turns := map[string]*turn{"x": w.enqueue("z", "x", false)}
 		for _, consumer := range []string{"a", "b", "c"} {
 			for i := range 2 {
-				turns[fmt.Sprint(consumer, i)] = w.enqueue("many", consumer)
+				turns[fmt.Sprint(consumer, i)] = w.enqueue("many", consumer, false)
 			}
 		}
 		for i := range 3 {
-			turns[fmt.Sprint("solo", i)] = w.enqueue("one", "solo")
+			turns[fmt.Sprint("solo", i)] = w.enqueue("one", "solo", false)
 		}
 		require.Equal(t, []string{"x", "a0", "solo0", "b0", "solo1", "c0", "solo2", "a1", "b1", "c1"}, order(turns))
 	})
@@ -60,17 +61,17 @@ func TestWorkers(t *testing.T) {
 		w := newWorkers(1)
 		turns := map[string]*turn{}
 		for i := range 4 {
-			turns[fmt.Sprint("loud", i)] = w.enqueue("t", "loud")
+			turns[fmt.Sprint("loud", i)] = w.enqueue("t", "loud", false)
 		}
 		turns["loud0"].done()
 		delete(turns, "loud0")
-		turns["quiet"] = w.enqueue("t", "quiet")
+		turns["quiet"] = w.enqueue("t", "quiet", false)
 		require.Equal(t, []string{"loud1", "quiet", "loud2", "loud3"}, order(turns))
 	})
 	t.Run("WhoLeavesTheQueueTakesNoWorker", func(t *testing.T) {
 		w := newWorkers(1)
-		running := w.enqueue("t", "a")
-		leaving, staying := w.enqueue("t", "b"), w.enqueue("t", "c")
+		running := w.enqueue("t", "a", false)
+		leaving, staying := w.enqueue("t", "b", false), w.enqueue("t", "c", false)
 		stopped, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.ErrorIs(t, leaving.wait(stopped, t.Context()), context.Canceled)
@@ -83,10 +84,32 @@ func TestWorkers(t *testing.T) {
 	})
 	t.Run("AStopBeatsATurnThatHasCome", func(t *testing.T) {
 		w := newWorkers(1)
-		granted := w.enqueue("t", "a")
+		granted := w.enqueue("t", "a", false)
 		held, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.ErrorIs(t, granted.wait(t.Context(), held), context.Canceled)
+	})
+	t.Run("OneThatIsAloneWaitsForAllAndHoldsUpAll", func(t *testing.T) {
+		w := newWorkers(3)
+		is := func(o *turn, want turnState) {
+			t.Helper()
+			require.Equal(t, want, o.state)
+		}
+		first, second := w.enqueue("t", "a", false), w.enqueue("t", "a", false)
+		alone, next := w.enqueue("t", "a", true), w.enqueue("t", "a", false)
+		first.done()
+		is(alone, turnWaiting)
+		is(next, turnWaiting)
+		second.done()
+		is(alone, turnGranted)
+		is(next, turnWaiting)
+		alone.done()
+		is(next, turnGranted)
+
+		leaves, last := w.enqueue("t", "a", true), w.enqueue("t", "a", false)
+		is(last, turnWaiting)
+		leaves.done()
+		is(last, turnGranted)
 	})
 	t.Run("NobodyIsForgottenAndNoWorkerIsLost", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
@@ -96,21 +119,34 @@ func TestWorkers(t *testing.T) {
 			for range rapid.IntRange(1, 200).Draw(t, "steps") {
 				if len(open) == 0 || rapid.Bool().Draw(t, "enqueue") {
 					name := rapid.StringMatching("[ab]").Draw(t, "tenant")
-					open = append(open, w.enqueue(name, rapid.StringMatching("[xyz]").Draw(t, "consumer")))
+					consumer := rapid.StringMatching("[xyz]").Draw(t, "consumer")
+					open = append(open, w.enqueue(name, consumer, rapid.IntRange(0, 9).Draw(t, "alone") == 0))
 				} else {
 					i := rapid.IntRange(0, len(open)-1).Draw(t, "which")
 					open[i].done()
 					open = append(open[:i], open[i+1:]...)
 				}
-				granted := 0
+				granted, alone := 0, false
 				for _, o := range open {
 					if o.state == turnGranted {
 						granted++
+						alone = alone || o.alone
 					}
 				}
-				if granted != min(total, len(open)) || w.free != total-granted {
+				if w.alone == nil && granted != min(total, len(open)) || w.free != total-granted || granted == 0 && len(open) > 0 {
 					t.Fatalf("%d open, %d workers: %d granted, %d free", len(open), total, granted, w.free)
 				}
+				if alone && granted != 1 {
+					t.Fatalf("%d granted beside one that is alone", granted-1)
+				}
+			}
+			for range len(open) {
+				i := slices.IndexFunc(open, func(o *turn) bool { return o.state == turnGranted })
+				if i < 0 {
+					t.Fatalf("%d wait for ever", len(open))
+				}
+				open[i].done()
+				open = slices.Delete(open, i, i+1)
 			}
 		})
 	})

@@ -55,9 +55,10 @@ const (
 	StorageRetryMax     = time.Second
 	StorageErrorsInARow = 10 // then a consumer is unhealthy
 	ClaimMessages       = 64
-	ClaimCeilingMsgs    = 4_096 // one claim or settle
-	BadABIMessages      = 3     // different messages on which a module breaks the ABI; then it is the module's fault
-	GuestLogLinesPerSec = 200   // a tenant; as many at once
+	ClaimCeilingMsgs    = 4_096  // one claim or settle
+	RunningSlots        = 16_384 // deliveries that a handler works on at once; no fewer than HostInFlightMsgs
+	BadABIMessages      = 3      // different messages on which a module breaks the ABI; then it is the module's fault
+	GuestLogLinesPerSec = 200    // a tenant; as many at once
 	GuestLogLineBytes   = 1 * KiB
 	SettleAtStop        = 5 * time.Second // that settlements get after the grace period
 )
@@ -90,40 +91,52 @@ const (
 
 // Bounds of the log.
 const (
-	JournalSegments        = 4
-	JournalSegmentBytes    = 64 * MiB
-	JournalSegmentMinBytes = 1 * MiB
-	WriteBehindDelay       = 50 * time.Millisecond
-	WriteBehindBytes       = 4 * MiB
-	WriteBehindLagBytes    = 32 * MiB
-	WriteBehindLagMessages = 100_000 // messages waiting for the store
-	WriteBehindLastBytes   = 4 * MiB // of what waits beside messages: one transaction of the store
-	WindowMessages         = 512     // messages of a lane kept ready in memory
-	WindowBytes            = 1 * MiB
-	MintedIDs              = 1 << 20                // ids minted after one that is still to be published
-	StorageLowBytes        = 1024 * MiB             // free space of the disk below which no message is taken
-	StorageReserveBytes    = 512 * MiB              // and below which nothing is changed
-	ReclaimBytes           = 64 * MiB               // deleted from the store, after which its space is given back
-	ReclaimIdle            = time.Second            // that the store has nothing to do before that
-	ReclaimPause           = 5 * time.Second        // between two tries while the disk is nearly full
-	SweepRetry             = 100 * time.Millisecond // after a sweep that found the disk full
-	IdempotencyWindow      = 10 * time.Minute
-	IdempotencyKeys        = 1_000_000            // of a topic
-	OptionDuration         = 366 * 24 * time.Hour // of a delay or ttl
-	AbandonWait            = time.Second          // for the database of a log that has failed
-	LockWait               = 5 * time.Second
-	DeadLetterPage         = 1_000
-	BackupRecordBytes      = 64 * MiB // value of one record of a backup: more than any is
-	BackupChunkBytes       = 1 * MiB  // gathered for one write of a backup
-	RestoreBatchBytes      = 4 * MiB  // gathered for one transaction of a restore
-	InlinePayloadBytes     = 64 * KiB
-	CommitGroupRequests    = 1_024
-	CommitGroupBytes       = 8 * MiB
-	RateBurstDuration      = time.Second
-	PolicyMaxUnflushed     = 1_000_000
-	FlushDelay             = 5 * time.Millisecond // of what a relaxed topic acknowledged before it is on disk
-	PolicyMaxRatePerSec    = 1_000_000_000
-	PolicyMaxDepthCount    = 1_000_000_000_000
+	JournalSegments          = 4
+	JournalSegmentBytes      = 64 * MiB
+	JournalSegmentMinBytes   = 1 * MiB
+	WriteBehindDelay         = 50 * time.Millisecond
+	WriteBehindBytes         = 4 * MiB
+	WriteBehindLagBytes      = 32 * MiB
+	WriteBehindLagMessages   = 100_000 // messages waiting for the store
+	WriteBehindLastBytes     = 4 * MiB // of what waits beside messages: one transaction of the store
+	WindowMessages           = 512     // messages of a lane kept ready in memory
+	WindowBytes              = 1 * MiB
+	MintedIDs                = 1 << 20                // ids minted after one that is still to be published
+	StorageLowBytes          = 1024 * MiB             // free space of the disk below which no message is taken
+	StorageReserveBytes      = 512 * MiB              // and below which nothing is changed
+	ReclaimBytes             = 64 * MiB               // deleted from the store, after which its space is given back
+	ReclaimIdle              = time.Second            // that the store has nothing to do before that
+	ReclaimPause             = 5 * time.Second        // between two tries while the disk is nearly full
+	SweepRetry               = 100 * time.Millisecond // after a sweep that found the disk full
+	IdempotencyWindow        = 10 * time.Minute
+	IdempotencyKeys          = 1_000_000 // of a topic
+	IdempotencyWindowCeiling = 7 * 24 * time.Hour
+	PriorityCeiling          = 255
+	RequiredFeatures         = 16 // of a message
+	FeatureBytes             = 64
+	GroupsPerTopic           = 256
+	GroupBytes               = 64        // of a group's name
+	SkippedSpans             = 64        // ranges that the default lane of a topic was not owed, ahead of its cursor
+	ParkedMessages           = 2_097_152 // of a lane, behind messages of their ordering key
+	RetentionDuration        = 24 * time.Hour
+	DeadAside                = 65_536 // dead letters behind the cursor of a group that is reset
+	SweepPositions           = 1_024  // looked at by one step of the sweep
+	SweepInterval            = time.Second
+	OptionDuration           = 366 * 24 * time.Hour // of a delay or ttl
+	AbandonWait              = time.Second          // for the database of a log that has failed
+	LockWait                 = 5 * time.Second
+	DeadLetterPage           = 1_000
+	InlinePayloadBytes       = 64 * KiB
+	CommitGroupRequests      = 1_024
+	CommitGroupBytes         = 8 * MiB
+	RateBurstDuration        = time.Second
+	PolicyMaxUnflushed       = 1_000_000
+	FlushDelay               = 5 * time.Millisecond // of what a relaxed topic acknowledged before it is on disk
+	PolicyMaxRatePerSec      = 1_000_000_000
+	PolicyMaxDepthCount      = 1_000_000_000_000
+	BackupRecordBytes        = 64 * MiB // value of one record of a backup: more than any is
+	BackupChunkBytes         = 1 * MiB  // gathered for one write of a backup
+	RestoreBatchBytes        = 4 * MiB  // gathered for one transaction of a restore
 )
 
 // Guest bounds one guest call. The zero value allows nothing: start from DefaultGuest.
@@ -181,8 +194,11 @@ const (
 	NameTopicBytes     Name = "topic bytes"
 	NameKeyBytes       Name = "key bytes"
 	NameTopics         Name = "topics of a tenant"
+	NameGroups         Name = "groups of a topic"
+	NameSkippedSpans   Name = "ranges that the default lane was not owed"
 	NameHops           Name = "hops"
 	NameBackupRecord   Name = "backup record bytes"
+	NameRunning        Name = "running deliveries"
 	NameTokenBytes     Name = "token bytes" //nolint:gosec // the name of a bound
 	NameTokenClaims    Name = "token claims"
 )

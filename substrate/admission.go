@@ -1,6 +1,7 @@
 package substrate
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -13,10 +14,28 @@ type admission struct {
 	config   map[TopicName]Policy
 	reserved map[TopicName]int64 // messages admitted by Reserve and not yet committed
 	buckets  map[TopicName]*bucket
+
+	unset *PolicyView // of topics without a policy
+	views map[TopicName]cachedView
+}
+
+// cachedView is the policy in force for a topic while that is what is stored for it, and the host config stays.
+type cachedView struct {
+	stored Policy
+	view   *PolicyView
 }
 
 func newAdmission() *admission {
-	return &admission{config: map[TopicName]Policy{}, reserved: map[TopicName]int64{}, buckets: map[TopicName]*bucket{}}
+	unset := viewPolicy(Policy{}, Policy{})
+	return &admission{
+		config: map[TopicName]Policy{}, reserved: map[TopicName]int64{}, buckets: map[TopicName]*bucket{},
+		unset: &unset, views: map[TopicName]cachedView{},
+	}
+}
+
+func (a *admission) configure(policies map[TopicName]Policy) {
+	a.config = policies
+	clear(a.views)
 }
 
 // demand is what one commit asks of one topic.
@@ -24,6 +43,7 @@ type demand struct {
 	name         TopicName
 	messages     int64
 	largestBytes int64
+	priority     uint8 // the highest
 }
 
 // admit draws what demands ask for, or returns the first refusal and draws nothing.
@@ -44,18 +64,31 @@ func (a *admission) admit(s *state, demands []demand, now time.Time) error {
 	return nil
 }
 
-func (a *admission) view(s *state, name TopicName) PolicyView {
+// view returns the policy in force for a topic. It is not to be changed.
+func (a *admission) view(s *state, name TopicName) *PolicyView {
 	var stored Policy
 	if t := s.topics[name]; t != nil {
 		stored = t.stored
 	}
-	return viewPolicy(a.config[name], stored)
+	config, configured := a.config[name]
+	if !configured && stored == (Policy{}) {
+		return a.unset
+	}
+	if cached, is := a.views[name]; is && cached.stored == stored {
+		return cached.view
+	}
+	view := viewPolicy(config, stored)
+	a.views[name] = cachedView{stored, &view}
+	return &view
 }
 
 func (a *admission) check(s *state, d demand) error {
 	p := a.view(s, d.name)
 	if err := limits.Check(limits.NameMessageBytes, d.largestBytes, p.MaxMessageBytes.Value); err != nil {
 		return err
+	}
+	if p.MaxPriority.Set && int64(d.priority) > p.MaxPriority.Value {
+		return &OptionError{"priority", fmt.Sprintf("at most %d on topic %s", p.MaxPriority.Value, d.name.Topic)}
 	}
 	if p.MaxRatePerSec.Set {
 		if err := limits.Check(limits.NameBatchMessages, d.messages, p.MaxRatePerSec.Value); err != nil {
@@ -67,7 +100,7 @@ func (a *admission) check(s *state, d demand) error {
 	}
 	depth := a.reserved[d.name] + d.messages
 	if t := s.topics[d.name]; t != nil {
-		depth += t.backlog()
+		depth += t.depth()
 	}
 	if depth > p.MaxDepth.Value {
 		return &DepthError{Topic: d.name.Topic, Limit: p.MaxDepth.Value, Actual: depth}

@@ -69,7 +69,7 @@ type picture struct {
 // log is.
 func (l *Log) picture(ctx context.Context) (*picture, error) {
 	var p *picture
-	err := l.submit(ctx, &request{upToDate: func(cp checkpoint) error {
+	err := l.submit(ctx, &request{before: func(cp checkpoint) error {
 		snapshot, err := l.store.Snapshot()
 		if err != nil {
 			return closedOr(err)

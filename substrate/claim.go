@@ -17,40 +17,60 @@ const (
 )
 
 // Claim gives messages of a lane to the caller, each under a lease of its own, and counts the attempt before the payload
-// leaves. It does not wait for messages: see WaitReady. Messages that were delivered MaxAttempts times are buried
-// instead; they don't count to MaxMessages.
+// leaves. It does not wait for messages: see WaitReady. Messages that were delivered MaxAttempts times, or that expired, are
+// buried instead; they don't count to MaxMessages.
 //
 // Once asked, the claim goes on even if ctx ends; its deliveries are returned all the same. An error may come beside
-// deliveries, which are the caller's then too.
+// deliveries, which are the caller's then too. A group has to exist (ErrNoGroup), and the default lane must not be off
+// (ErrLaneOff).
 func (l *Log) Claim(ctx context.Context, r ClaimRequest) (ClaimResult, error) {
 	if err := r.validate(); err != nil {
 		return ClaimResult{}, err
 	}
-	t := l.find(TopicName{r.Tenant, r.Topic})
-	if t == nil {
-		return ClaimResult{}, nil
-	}
-	if err := l.fillWindow(t); err != nil {
+	ln, err := l.findLane(laneName{TopicName{r.Tenant, r.Topic}, r.Lane})
+	if ln == nil || err != nil {
 		return ClaimResult{}, err
 	}
+	for range claimRounds {
+		result, again, err := l.claimOnce(ctx, ln, r)
+		if !again || err != nil {
+			return result, err
+		}
+	}
+	return ClaimResult{}, nil
+}
+
+// claimRounds bounds how often a claim looks further when all that it met had to be parked.
+const claimRounds = 16
+
+// claimOnce makes one claim, and reports whether it found nothing but messages to park.
+func (l *Log) claimOnce(ctx context.Context, ln *lane, r ClaimRequest) (result ClaimResult, again bool, err error) {
+	if err := l.fill(ln, r.MaxMessages); err != nil {
+		return ClaimResult{}, false, err
+	}
 	var p claimPlan
-	bytes := int64(r.MaxMessages)*takenBytes + limits.ClaimMessages*buriedBytes
-	err := l.submit(ctx, &request{bytes: bytes, need: needLittle, plan: func(now time.Time) (frame, error) {
-		p = planClaim(t, r, now)
+	bytes := int64(r.MaxMessages)*takenBytes + limits.ClaimMessages*buriedBytes + limits.WindowMessages*parkedBytes
+	err = l.submit(ctx, &request{bytes: bytes, need: needLittle, plan: func(now time.Time) (frame, error) {
+		if ln.topic.work == ln && !ln.owes && ln.topic.mode == LaneOff {
+			return nil, ErrLaneOff
+		}
+		p = planClaim(ln, r, now)
 		if p.claimFrame == nil {
 			return nil, nil
 		}
 		return &p, nil
 	}})
 	if err != nil || p.claimFrame == nil {
-		return ClaimResult{}, err
+		return ClaimResult{}, false, err
 	}
-	return l.deliver(ctx, t, &p)
+	result, err = l.deliver(ctx, ln, &p)
+	return result, len(p.taken)+len(p.buried) == 0 && p.changes(), err
 }
 
 // Bounds of what one message takes in the frames of claims and moves.
 const (
-	takenBytes  = 64
+	takenBytes  = 96
+	parkedBytes = 24
 	buriedBytes = 64 + limits.ReasonBytes
 	movedBytes  = 64 + limits.KeyBytes
 )
@@ -75,93 +95,10 @@ func (r *ClaimRequest) validate() error {
 	return nil
 }
 
-// claimPlan is a claim's frame with what its caller needs to hand the messages out.
-type claimPlan struct {
-	*claimFrame
-	token   uint64
-	bodies  [][]byte // of the messages taken, where they are in memory
-	reasons []string // their last reasons
-	origins []origin
-	letters []DeadLetter
-}
-
-// apply applies the frame and notes its number, which is the token of its leases.
-func (p *claimPlan) apply(s *state, number uint64) {
-	p.token = number
-	p.claimFrame.apply(s, number)
-}
-
-// planClaim chooses what a claim takes and buries: first the messages that were delivered before and are due again, then
-// new ones, in order of their positions. It changes nothing.
-func planClaim(t *topic, r ClaimRequest, now time.Time) claimPlan {
-	if t.paused {
-		return claimPlan{}
-	}
-	p := claimPlan{claimFrame: &claimFrame{
-		name: laneName{t.name, r.Lane}, until: now.Add(r.Lease).UnixNano(), died: now.UnixNano(),
-	}}
-	bytes := int64(0)
-	room := func(payloadBytes int) bool {
-		bytes += int64(payloadBytes)
-		return len(p.taken) < r.MaxMessages && (bytes <= r.MaxBytes || len(p.taken) == 0)
-	}
-	full := false
-	t.timers.each(func(f *flight) bool {
-		if f.at > now.UnixNano() {
-			return false
-		}
-		if t.expired(f.position, now.UnixNano()) != "" {
-			return true // the sweep is about to bury it
-		}
-		if f.attempt >= r.MaxAttempts {
-			p.bury(t, f, now)
-			return len(p.buried) < limits.ClaimMessages
-		}
-		if full = !room(f.origin.payloadBytes); full {
-			return false
-		}
-		p.take(taken{position: f.position, attempt: f.attempt + 1}, t.inTail(f.position), f.reason, f.origin)
-		return true
-	})
-	for _, e := range t.window {
-		if t.expired(e.position, now.UnixNano()) != "" {
-			continue
-		}
-		if full || !room(e.origin.payloadBytes) {
-			break
-		}
-		p.take(taken{position: e.position, attempt: 1, fresh: true, origin: e.origin}, e, "", e.origin)
-	}
-	if len(p.taken)+len(p.buried) == 0 {
-		return claimPlan{}
-	}
-	return p
-}
-
-func (p *claimPlan) take(e taken, held *entry, reason string, o origin) {
-	p.taken = append(p.taken, e)
-	p.reasons = append(p.reasons, reason)
-	p.origins = append(p.origins, o)
-	var body []byte
-	if held != nil {
-		body = held.body
-	}
-	p.bodies = append(p.bodies, body)
-}
-
-func (p *claimPlan) bury(t *topic, f *flight, now time.Time) {
-	reason := f.reason
-	if reason == "" {
-		reason = ReasonMaxAttempts
-	}
-	p.buried = append(p.buried, buried{f.position, reason})
-	dead := deadRecord{attempts: f.attempt, reason: reason, died: now.UnixNano(), origin: f.origin}
-	p.letters = append(p.letters, dead.letter(t.name, "", f.position))
-}
-
 // deliver reads what the claim took. A message whose record does not check is buried; after a fault of the database, or
 // for a record of a newer program, the error comes beside what could be read, and the leases of the rest run out.
-func (l *Log) deliver(ctx context.Context, t *topic, p *claimPlan) (ClaimResult, error) {
+func (l *Log) deliver(ctx context.Context, ln *lane, p *claimPlan) (ClaimResult, error) {
+	t := ln.topic
 	result := ClaimResult{Buried: p.letters, Deliveries: make([]Delivery, 0, len(p.taken))}
 	var faults []error
 	var corrupt []Settlement
@@ -173,12 +110,12 @@ func (l *Log) deliver(ctx context.Context, t *topic, p *claimPlan) (ClaimResult,
 		case err == nil:
 			result.Deliveries = append(result.Deliveries, Delivery{
 				Message: m, Lease: lease, Attempt: e.attempt,
-				Expires: time.Unix(0, p.until), PreviousReason: p.reasons[i],
+				Expires: time.Unix(0, p.until), PreviousReason: p.reasons[i], Suspect: p.suspect,
 			})
 		case unreadable(err):
 			corrupt = append(corrupt, Settlement{Lease: lease, Verdict: Bury, Reason: ReasonCorrupt})
 			dead := deadRecord{attempts: e.attempt, reason: ReasonCorrupt, died: time.Now().UnixNano(), origin: p.origins[i]}
-			result.Buried = append(result.Buried, dead.letter(t.name, p.name.lane, e.position))
+			result.Buried = append(result.Buried, dead.letter(ln, e.position))
 		default:
 			faults = append(faults, err)
 		}

@@ -11,7 +11,8 @@ import (
 var errTruncated = errors.New("malformed record")
 
 // formatVersion is the first byte of every record and frame. A newer one is refused, older ones have to be read for ever.
-const formatVersion = 1
+// Version 2 came with consumer groups, priorities and ordering keys.
+const formatVersion = 2
 
 // Integers are unsigned varints, signed ones zig-zag varints, strings and byte slices have their length before them.
 
@@ -21,8 +22,9 @@ func appendString[T string | []byte](b []byte, s T) []byte {
 
 // decoder reads what the append functions wrote. After the first fault every read returns zero and err is set.
 type decoder struct {
-	b   []byte
-	err error
+	b      []byte
+	format byte // version of the record or frame
+	err    error
 }
 
 func (d *decoder) fail() {
@@ -103,8 +105,29 @@ func (d *decoder) version(what string) error {
 	if d.err != nil {
 		return fmt.Errorf("%s: %w", what, d.err)
 	}
-	if v != formatVersion {
-		return fmt.Errorf("%s: version %d was written by a newer program; this one knows %d", what, v, formatVersion)
+	if v == 0 || v > formatVersion {
+		return fmt.Errorf("%s: version %d was written by a newer program; this one knows up to %d", what, v, formatVersion)
 	}
+	d.format = v
 	return nil
+}
+
+func appendPositions(b []byte, positions []uint64) []byte {
+	b = binary.AppendUvarint(b, uint64(len(positions)))
+	for _, p := range positions {
+		b = binary.AppendUvarint(b, p)
+	}
+	return b
+}
+
+func (d *decoder) positions() []uint64 {
+	n := d.count(1)
+	if n == 0 {
+		return nil
+	}
+	list := make([]uint64, n)
+	for i := range list {
+		list[i] = d.uint()
+	}
+	return list
 }

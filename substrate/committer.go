@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/substrate/internal/failpoint"
 	"github.com/longshore/longshore/substrate/internal/journal"
 )
 
@@ -18,8 +19,9 @@ type request struct {
 	// change, or the error to answer with.
 	// A nil plan asks for nothing but that the store be brought up to date.
 	plan func(now time.Time) (frame, error)
-	// upToDate, if not nil, is called for a nil plan: the store holds every frame appended, and nothing is being written to it.
-	upToDate    func(checkpoint) error
+	// before, if not nil, is called first: the state is what plan will see, the store holds every frame appended, and nothing
+	// is being written to it.
+	before      func(checkpoint) error
 	bytes       int64 // an upper bound of the frame's body
 	need        need  // of the disk
 	abandonable bool  // the caller may leave when its context ends
@@ -79,10 +81,11 @@ type committer struct {
 	rest     time.Duration // after a sweep that failed
 	flush    *time.Timer   // of what relaxed topics wrote
 	flushing bool          // the timer runs
+	chores   chores
 }
 
 func newCommitter(l *Log) committer {
-	return committer{log: l, behind: newWriteBehind(l), lastDone: l.journal.Next() - 1, alarm: time.NewTimer(0), flush: stoppedTimer()}
+	return committer{log: l, behind: newWriteBehind(l), lastDone: l.journal.Next() - 1, alarm: time.NewTimer(0), flush: stoppedTimer(), chores: newChores()}
 }
 
 func (c *committer) run() {
@@ -100,12 +103,15 @@ func (c *committer) run() {
 		case <-c.flush.C:
 			c.flushing = false
 			_ = c.sync() // an error is told through Log.Err: no caller waits for this
+		case <-c.chores.timer.C:
+			c.chore()
 		case <-c.log.stop:
 			c.log.closeErr = c.close()
 			return
 		}
 		c.writeBehind()
 		c.setAlarm()
+		c.armChores()
 	}
 }
 
@@ -118,7 +124,7 @@ func (c *committer) gather(first *request) {
 		if r == nil {
 			return
 		}
-		if c.bytes+journal.FrameBytes(r.bytes) > room {
+		if r.before != nil || c.bytes+journal.FrameBytes(r.bytes) > room {
 			c.held = slices.Insert(c.held, 0, r)
 			return
 		}
@@ -163,10 +169,10 @@ func (c *committer) commitAll(r *request) {
 func (c *committer) commit() {
 	err := c.prepare()
 	if err == nil {
-		c.showStore()
 		frames, durable := c.plan()
 		err = c.append(frames, durable)
 	}
+	_ = failpoint.Hit("commit.answer") // nothing can fail here
 	for _, r := range c.group {
 		if r.err == nil {
 			r.err = err
@@ -181,11 +187,15 @@ func (c *committer) prepare() error {
 	if c.log.Err() != nil {
 		return ErrClosed
 	}
+	first := c.group[0]
 	barrier := slices.ContainsFunc(c.group, func(r *request) bool { return r.plan == nil })
-	if barrier || c.log.state.effects.full() {
+	if barrier || first.before != nil || c.log.state.effects.full() {
 		if err := c.flushStore(false); err != nil {
 			return err
 		}
+	}
+	if first.before != nil {
+		first.err = first.before(c.checkpoint())
 	}
 	err := c.log.journal.Reserve(c.bytes)
 	if errors.Is(err, journal.ErrFull) {
@@ -204,15 +214,6 @@ func (c *committer) prepare() error {
 	return nil
 }
 
-// showStore lets those look who asked for the store to be up to date.
-func (c *committer) showStore() {
-	for _, r := range c.group {
-		if r.plan == nil && r.upToDate != nil {
-			r.err = r.upToDate(c.checkpoint())
-		}
-	}
-}
-
 // checkpoint describes the log as of the last frame appended.
 func (c *committer) checkpoint() checkpoint {
 	return checkpoint{frame: c.lastDone, nextPosition: c.log.state.nextPosition, opening: c.log.mint.opening}
@@ -229,7 +230,7 @@ func (c *committer) plan() (frames []journal.Frame, durable bool) {
 	var ends []int
 	c.body = c.body[:0]
 	for i, r := range c.group {
-		if r.plan == nil {
+		if r.plan == nil || r.err != nil {
 			continue
 		}
 		if r.err = room.admits(r.need); r.err != nil {
@@ -270,6 +271,9 @@ func (c *committer) append(frames []journal.Frame, durable bool) error {
 	if len(frames) == 0 {
 		return nil
 	}
+	if err := failpoint.Hit("commit.append"); err != nil {
+		return c.fail(err)
+	}
 	start := time.Now()
 	if err := c.log.journal.Append(frames, durable); err != nil {
 		return c.fail(err)
@@ -280,6 +284,7 @@ func (c *committer) append(frames []journal.Frame, durable bool) error {
 		c.flushLater()
 	}
 	c.lastDone = frames[len(frames)-1].Number
+	c.marked()
 	return nil
 }
 
@@ -301,17 +306,19 @@ func (l *Log) fault(err error) {
 func (c *committer) close() error {
 	c.alarm.Stop()
 	c.flush.Stop()
+	c.chores.timer.Stop()
 	for len(c.log.requests) > 0 {
 		c.commitAll(<-c.log.requests)
 	}
 	if c.log.Err() == nil {
 		if err := c.flushStore(true); err == nil {
 			c.behind.close()
-			return errors.Join(c.log.journal.Close(), c.log.store.Close())
+			_ = failpoint.Hit("close.stored") // nothing can fail here
+			return errors.Join(c.log.journal.Close(), c.log.mark.file.Sync(), c.log.mark.file.Close(), c.log.running.close(), c.log.store.Close())
 		}
 	}
 	c.behind.abandon()
-	return errors.Join(c.log.Err(), c.log.journal.Close(), c.log.store.Abandon())
+	return errors.Join(c.log.Err(), c.log.journal.Close(), c.log.mark.file.Close(), c.log.running.close(), c.log.store.Abandon())
 }
 
 func stoppedTimer() *time.Timer {

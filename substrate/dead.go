@@ -1,10 +1,12 @@
 package substrate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,13 +17,13 @@ import (
 // movesPerFrame bounds how many dead letters one frame redrives or discards.
 const movesPerFrame = 256
 
-func (d *deadRecord) letter(name TopicName, lane string, position uint64) DeadLetter {
+func (d *deadRecord) letter(ln *lane, position uint64) DeadLetter {
 	id := d.origin.id.String()
 	if d.origin.id == (messageID{}) {
 		id = fmt.Sprintf("position-%d", position)
 	}
 	return DeadLetter{
-		ID: id, Tenant: name.Tenant, Topic: name.Topic, Lane: lane, Position: position,
+		ID: id, Tenant: ln.topic.name.Tenant, Topic: ln.topic.name.Topic, Lane: ln.name, Position: position,
 		Attempts: d.attempts, Reason: d.reason, Published: d.origin.id.time(), Died: time.Unix(0, d.died),
 		Redriven: d.origin.redriven, Receipt: d.receipt, PayloadBytes: d.origin.payloadBytes,
 	}
@@ -34,7 +36,7 @@ func (f *DeadLetterFilter) matches(d *DeadLetter, now time.Time) bool {
 		f.LaneSet && f.Lane != d.Lane,
 		f.OlderThan > 0 && now.Sub(d.Published) < f.OlderThan,
 		f.ReasonContains != "" && !strings.Contains(d.Reason, f.ReasonContains),
-		d.Position <= f.After:
+		d.Position < f.After || d.Position == f.After && d.Lane <= f.AfterLane:
 		return false
 	}
 	return true
@@ -62,10 +64,32 @@ func (l *Log) deadLetters(ctx context.Context, tenant, topic string, f DeadLette
 		return nil, nil, ErrNotFound
 	}
 	var letters []DeadLetter
+	for _, ln := range l.lanes(t) {
+		if f.LaneSet && f.Lane != ln.name {
+			continue
+		}
+		more, err := l.deadOf(ctx, ln, f)
+		if err != nil {
+			return nil, nil, err
+		}
+		letters = append(letters, more...)
+	}
+	slices.SortFunc(letters, func(a, b DeadLetter) int {
+		return cmp.Or(cmp.Compare(a.Position, b.Position), cmp.Compare(a.Lane, b.Lane))
+	})
+	if f.Limit > 0 && len(letters) > f.Limit {
+		letters = letters[:f.Limit]
+	}
+	return t, letters, nil
+}
+
+// deadOf returns the dead letters of a lane.
+func (l *Log) deadOf(ctx context.Context, ln *lane, f DeadLetterFilter) ([]DeadLetter, error) {
+	var letters []DeadLetter
 	var err error
 	now := l.now()
-	key := t.key()
-	scanned := l.store.Scan(key.DeadLetters(""), key.Dead("", f.After+1), func(k, body []byte, recordErr error) bool {
+	key := ln.topic.key()
+	scanned := l.store.Scan(key.DeadLetters(ln.name), key.Dead(ln.name, f.After), func(k, body []byte, recordErr error) bool {
 		if err = ctx.Err(); err != nil {
 			return false
 		}
@@ -75,13 +99,25 @@ func (l *Log) deadLetters(ctx context.Context, tenant, topic string, f DeadLette
 				d = read
 			}
 		}
-		letter := d.letter(t.name, "", store.Position(k))
+		letter := d.letter(ln, store.Position(k))
 		if f.matches(&letter, now) {
 			letters = append(letters, letter)
 		}
 		return f.Limit == 0 || len(letters) < f.Limit
 	})
-	return t, letters, errors.Join(err, closedOr(scanned))
+	return letters, errors.Join(err, closedOr(scanned))
+}
+
+// lanes returns the default lane and the groups of a topic.
+func (l *Log) lanes(t *topic) []*lane {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var lanes []*lane
+	t.eachLane(func(ln *lane) bool {
+		lanes = append(lanes, ln)
+		return true
+	})
+	return lanes
 }
 
 // DeadLetter returns one dead letter with its message, or ErrNotFound. Of a message whose record does not check it returns
@@ -132,8 +168,8 @@ func (l *Log) Redrive(ctx context.Context, tenant, name string, r Redrive) (Redr
 			}
 			admitted = append(admitted, letters[i])
 		}
-		return l.moveDead(ctx, t, admitted, needLittle, func(now time.Time, items []redriven) frame {
-			return &redriveFrame{name: laneName{topic: t.name}, at: now.UnixNano(), operator: r.Operator, items: items}
+		return l.moveDead(ctx, t, admitted, needLittle, func(ln *lane, now time.Time, items []redriven) frame {
+			return &redriveFrame{name: ln.id(), at: now.UnixNano(), operator: r.Operator, items: items}
 		})
 	}, &result.Moved)
 	return result, err
@@ -151,14 +187,14 @@ func (l *Log) eachPage(ctx context.Context, name TopicName, f DeadLetterFilter, 
 		if err != nil || len(letters) == 0 {
 			return err
 		}
-		last := letters[len(letters)-1].Position
+		last := letters[len(letters)-1]
 		left -= len(letters)
 		n, err := move(t, letters)
 		*moved += n
 		if err != nil {
 			return err
 		}
-		f.After = last
+		f.After, f.AfterLane = last.Position, last.Lane
 	}
 	return nil
 }
@@ -178,14 +214,14 @@ func (l *Log) admitRedrive(t *topic, d *DeadLetter, admit func(Message) error) (
 	return admit == nil || admit(m) == nil, nil
 }
 
-// Discard deletes dead letters and their messages, and returns how many.
+// Discard deletes dead letters, and their messages unless another lane needs them, and returns how many.
 func (l *Log) Discard(ctx context.Context, tenant, name string, f DeadLetterFilter) (int, error) {
 	count := 0
 	err := l.eachPage(ctx, TopicName{tenant, name}, f, func(t *topic, letters []DeadLetter) (int, error) {
-		return l.moveDead(ctx, t, letters, needNothing, func(_ time.Time, items []redriven) frame {
-			f := &discardFrame{name: laneName{topic: t.name}}
+		return l.moveDead(ctx, t, letters, needNothing, func(ln *lane, _ time.Time, items []redriven) frame {
+			f := &discardFrame{name: ln.id(), keep: l.keeps(t)}
 			for _, r := range items {
-				f.items = append(f.items, discarded{r.position, r.origin.payloadBytes})
+				f.items = append(f.items, discarded{r.position, r.origin.payloadBytes, r.origin.priority, r.origin.order})
 			}
 			return f
 		})
@@ -193,30 +229,46 @@ func (l *Log) Discard(ctx context.Context, tenant, name string, f DeadLetterFilt
 	return count, err
 }
 
-// moveDead commits the move of a page of letters, but for those that are dead no more by then, and returns how many.
+// moveDead commits the move of a page of letters, but for those that are dead no more by then, and returns how many. Each
+// lane's are one commit.
 func (l *Log) moveDead(
-	ctx context.Context, t *topic, letters []DeadLetter, n need, move func(time.Time, []redriven) frame,
+	ctx context.Context, t *topic, letters []DeadLetter, n need, move func(*lane, time.Time, []redriven) frame,
 ) (int, error) {
+	byLane := map[string][]DeadLetter{}
+	for _, d := range letters {
+		byLane[d.Lane] = append(byLane[d.Lane], d)
+	}
 	moved := 0
-	err := l.submit(ctx, &request{bytes: movesPerFrame * movedBytes, need: n, plan: func(now time.Time) (frame, error) {
-		items, err := l.stillDead(t, letters)
-		if len(items) == 0 || err != nil {
-			return nil, err
+	for name, some := range byLane {
+		here := 0
+		err := l.submit(ctx, &request{bytes: movesPerFrame * movedBytes, need: n, plan: func(now time.Time) (frame, error) {
+			ln := l.state.lane(laneName{t.name, name})
+			if ln == nil || ln.closing {
+				return nil, nil
+			}
+			items, err := l.stillDead(ln, some)
+			if len(items) == 0 || err != nil {
+				return nil, err
+			}
+			here = len(items)
+			return move(ln, now, items), nil
+		}})
+		if err != nil {
+			return moved, err
 		}
-		moved = len(items)
-		return move(now, items), nil
-	}})
-	if err != nil {
-		return 0, err
+		moved += here
 	}
 	return moved, nil
 }
 
 // stillDead is called under Log.mu.
-func (l *Log) stillDead(t *topic, letters []DeadLetter) ([]redriven, error) {
+func (l *Log) stillDead(ln *lane, letters []DeadLetter) ([]redriven, error) {
 	var items []redriven
 	for i := range letters {
-		d, err := l.deadRecord(ref{t, letters[i].Position})
+		if !ln.dead.has(letters[i].Position) {
+			continue
+		}
+		d, err := l.deadRecord(laneRef{ln, letters[i].Position})
 		if err != nil {
 			return nil, err
 		}
@@ -229,7 +281,7 @@ func (l *Log) stillDead(t *topic, letters []DeadLetter) ([]redriven, error) {
 
 // deadRecord returns the dead letter as of now, or nil. Log.mu is held: what the store doesn't have yet is in the effects
 // or in the batch that is being stored.
-func (l *Log) deadRecord(r ref) (*deadRecord, error) {
+func (l *Log) deadRecord(r laneRef) (*deadRecord, error) {
 	if d, ok := l.state.effects.dead[r]; ok {
 		return d, nil
 	}
@@ -238,7 +290,7 @@ func (l *Log) deadRecord(r ref) (*deadRecord, error) {
 			return d, nil
 		}
 	}
-	body, err := l.store.Get(r.key().Dead("", r.position))
+	body, err := l.store.Get(r.deadKey())
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}

@@ -17,6 +17,9 @@ func hashKey(o *MessageOptions) keyHash {
 	h.Write(n[:])
 	h.Write([]byte(o.Principal))
 	h.Write([]byte(o.IdempotencyKey))
+	if o.Fence.Key != "" { // the same work under another tenure is another message
+		h.Write(binary.BigEndian.AppendUint64([]byte("\x00"+o.Fence.Key+"\x00"), o.Fence.Token))
+	}
 	return keyHash(h.Sum(nil)[:16])
 }
 

@@ -109,11 +109,8 @@ func (f *ripenFrame) apply(s *state, _ uint64) {
 			e.from = d.bodyKey()
 		}
 		t.hidden--
-		t.ready++
-		t.enqueue(e)
 		s.effects.dropDelayed(d)
-		s.effects.putMessage(t, e)
-		s.expire(t, e.position, e.origin)
+		s.show(t, e)
 		s.touch(t)
 	}
 	s.nextPosition = f.first + uint64(len(f.items))
@@ -146,6 +143,3 @@ func (l *Log) bodyOf(e *entry) ([]byte, error) {
 	}
 	return body, closedOr(err)
 }
-
-// shown is how many messages of the topic ever became visible.
-func (t *topic) shown() uint64 { return t.published - uint64(t.hidden) }

@@ -20,8 +20,9 @@
 //
 // # Reading the source
 //
-// log.go opens and closes, recover.go does what Open has to; committer.go is the loop above; publish.go, claim.go, settle.go,
-// dead.go and topics.go hold the calls, each with the function that decides its frame; frame.go is the format; apply.go
-// changes the state of state.go; effects.go gathers what the store is owed and writebehind.go writes it; lookup.go reads
-// messages back; ready.go wakes claimers; backup.go writes the log to a stream, and restore.go makes one of that.
+// log.go opens and closes, recover.go does what Open has to, mark.go knows where the journal has to end; committer.go is the
+// loop above; publish.go, claim.go, settle.go, dead.go and topics.go hold the calls, each with the function that decides its
+// frame; frame.go is the format; apply.go changes the state of state.go; effects.go gathers what the store is owed and
+// writebehind.go writes it; lookup.go reads messages back; ready.go wakes claimers; running.go notes what is being handled, and
+// suspect.go what a crash makes of it; backup.go writes the log to a stream, and restore.go makes one of that.
 package substrate

@@ -11,14 +11,36 @@ type ref struct {
 	position uint64
 }
 
+// laneRef names a message of a lane.
+type laneRef struct {
+	lane     *lane
+	position uint64
+}
+
+// pointerRef names the pointer to a fresh message with a priority.
+type pointerRef struct {
+	topic    *topic
+	level    uint8
+	position uint64
+}
+
+// groupRef names a consumer group that is gone.
+type groupRef struct {
+	topic *topic
+	name  string
+}
+
 // effects gathers what the store is owed since the last cut: only the newest of each, and nothing for what came and went
 // between two cuts.
 type effects struct {
-	messages  map[ref]*entry   // to put
-	done      map[ref]struct{} // messages that the store has, to delete
-	flights   map[ref]*flight  // to put, as they are when the cut is made
-	landed    map[ref]struct{} // flights that the store has, to delete
-	dead      map[ref]*deadRecord
+	messages  map[ref]*entry       // to put
+	done      map[ref]struct{}     // messages that the store has, to delete
+	flights   map[laneRef]*flight  // to put, as they are when the cut is made
+	landed    map[laneRef]struct{} // flights and parked messages that the store has, to delete
+	parked    map[laneRef]uint64   // to put: their keys
+	dead      map[laneRef]*deadRecord
+	pointers  map[pointerRef]bool   // to put, or to delete
+	ended     map[groupRef]struct{} // to delete
 	hidden    map[*delayed]struct{} // delayed messages to put
 	shown     map[*delayed]struct{} // those that the store has, to delete
 	expiring  map[ref]*expiry       // to put; nil to delete
@@ -36,9 +58,12 @@ func newEffects() *effects {
 	return &effects{
 		messages: map[ref]*entry{},
 		done:     map[ref]struct{}{},
-		flights:  map[ref]*flight{},
-		landed:   map[ref]struct{}{},
-		dead:     map[ref]*deadRecord{},
+		flights:  map[laneRef]*flight{},
+		landed:   map[laneRef]struct{}{},
+		parked:   map[laneRef]uint64{},
+		dead:     map[laneRef]*deadRecord{},
+		pointers: map[pointerRef]bool{},
+		ended:    map[groupRef]struct{}{},
 		hidden:   map[*delayed]struct{}{},
 		shown:    map[*delayed]struct{}{},
 		expiring: map[ref]*expiry{},
@@ -50,7 +75,7 @@ func newEffects() *effects {
 // ops is the number of entries that a cut would write.
 func (e *effects) ops() int {
 	return len(e.messages) + len(e.done) + len(e.flights) + len(e.landed) + len(e.dead) + len(e.topics) +
-		len(e.hidden) + len(e.shown) + len(e.expiring) + len(e.keys)
+		len(e.hidden) + len(e.shown) + len(e.expiring) + len(e.keys) + len(e.parked) + len(e.pointers) + len(e.ended)
 }
 
 // full reports whether the effects have grown to what one batch, or the memory for them, may hold.
@@ -67,11 +92,36 @@ func (e *effects) owe(t *topic, texts int) {
 	e.lastBytes += int64(opBytes + len(t.name.Tenant) + len(t.name.Topic) + texts)
 }
 
+// putTopic owes the state of a topic and of its groups.
 func (e *effects) putTopic(t *topic) {
 	if _, owed := e.topics[t]; !owed {
 		e.topics[t] = struct{}{}
 		e.owe(t, 0)
+		for name := range t.groups {
+			e.owe(t, len(name))
+		}
 	}
+}
+
+func (e *effects) dropGroup(t *topic, name string) {
+	e.ended[groupRef{t, name}] = struct{}{}
+	e.owe(t, len(name))
+}
+
+// putPointer owes the pointer to a fresh message with a priority.
+func (e *effects) putPointer(t *topic, m *entry) {
+	e.pointers[pointerRef{t, m.origin.level(), m.position}] = true
+	e.owe(t, 0)
+}
+
+func (e *effects) dropPointer(t *topic, level uint8, position uint64) {
+	r := pointerRef{t, level, position}
+	if e.pointers[r] && !e.recovering {
+		delete(e.pointers, r) // it came and went
+		return
+	}
+	e.pointers[r] = false
+	e.owe(t, 0)
 }
 
 func (e *effects) putMessage(t *topic, m *entry) {
@@ -95,33 +145,49 @@ func (e *effects) dropMessage(t *topic, position uint64, payloadBytes int) {
 	delete(e.messages, r)
 }
 
-func (e *effects) putFlight(t *topic, f *flight) {
-	r := ref{t, f.position}
+func (e *effects) putFlight(ln *lane, f *flight) {
+	r := laneRef{ln, f.position}
 	if _, stored := e.landed[r]; stored {
 		delete(e.landed, r)
 		f.stored = true
 	}
+	delete(e.parked, r)
 	e.flights[r] = f
-	e.owe(t, len(f.reason)+len(f.origin.operator))
+	e.owe(ln.topic, len(ln.name)+len(f.reason)+len(f.origin.operator))
 }
 
-func (e *effects) dropFlight(t *topic, f *flight) {
-	r := ref{t, f.position}
+func (e *effects) dropFlight(ln *lane, f *flight) {
+	r := laneRef{ln, f.position}
 	delete(e.flights, r)
 	if f.stored {
 		e.landed[r] = struct{}{}
-		e.owe(t, 0)
+		e.owe(ln.topic, len(ln.name))
 	}
 }
 
-func (e *effects) putDead(t *topic, position uint64, d *deadRecord) {
-	e.dead[ref{t, position}] = d
-	e.owe(t, len(d.reason)+len(d.origin.operator)+len(d.receipt))
+// putParked owes a parked message: it stands where its delivery state will.
+func (e *effects) putParked(ln *lane, position, key uint64) {
+	r := laneRef{ln, position}
+	delete(e.landed, r)
+	e.parked[r] = key
+	e.owe(ln.topic, len(ln.name))
 }
 
-func (e *effects) dropDead(t *topic, position uint64) {
-	e.dead[ref{t, position}] = nil
-	e.owe(t, 0)
+func (e *effects) dropParked(ln *lane, position uint64) {
+	r := laneRef{ln, position}
+	delete(e.parked, r)
+	e.landed[r] = struct{}{}
+	e.owe(ln.topic, len(ln.name))
+}
+
+func (e *effects) putDead(ln *lane, position uint64, d *deadRecord) {
+	e.dead[laneRef{ln, position}] = d
+	e.owe(ln.topic, len(ln.name)+len(d.reason)+len(d.origin.operator)+len(d.receipt))
+}
+
+func (e *effects) dropDead(ln *lane, position uint64) {
+	e.dead[laneRef{ln, position}] = nil
+	e.owe(ln.topic, len(ln.name))
 }
 
 func (e *effects) putDelayed(d *delayed) {
@@ -182,13 +248,13 @@ type batch struct {
 	frame  uint64
 	early  []store.Op // messages: nothing names them before last is stored
 	last   []store.Op
-	dead   map[ref]*deadRecord // as in effects, for readers until the batch is stored
-	hidden []*delayed          // delayed messages that need not be held in memory once the batch is stored
-	until  map[*topic]uint64   // per topic the last position that the batch holds
-	record []byte              // the checkpoint
-	freed  int64               // bytes of what it deletes
-	sync   bool                // to be made durable
-	synced bool                // storing it made the batches before it durable
+	dead   map[laneRef]*deadRecord // as in effects, for readers until the batch is stored
+	hidden []*delayed              // delayed messages that need not be held in memory once the batch is stored
+	until  map[*topic]uint64       // per topic the last position that the batch holds
+	record []byte                  // the checkpoint
+	freed  int64                   // bytes of what it deletes
+	sync   bool                    // to be made durable
+	synced bool                    // storing it made the batches before it durable
 }
 
 // cut turns the effects into a batch. State and effects must be those of exactly the frames up to cp.frame.
@@ -208,30 +274,54 @@ func (e *effects) cut(cp checkpoint) *batch {
 	return b
 }
 
-// cutState adds the state of topics, deliveries and dead letters.
+// cutState adds the state of topics and groups, and what is done.
 func (e *effects) cutState(b *batch) {
+	for r := range e.ended {
+		b.last = append(b.last, store.Op{Key: r.topic.key().Group(r.name)})
+	}
 	for t := range e.topics {
 		if n := len(t.tail); n > 0 {
 			b.until[t] = t.tail[n-1].position
 		}
 		b.last = append(b.last, store.Op{Key: t.key().State(), Body: appendTopic(nil, t)})
+		for name, ln := range t.groups {
+			b.last = append(b.last, store.Op{Key: t.key().Group(name), Body: appendGroup(nil, ln)})
+		}
 	}
 	for r := range e.done {
 		b.last = append(b.last, store.Op{Key: r.key().Message(r.position)})
 	}
+	for r, put := range e.pointers {
+		op := store.Op{Key: r.topic.key().Priority(r.level, r.position)}
+		if put {
+			op.Body = []byte{formatVersion}
+		}
+		b.last = append(b.last, op)
+	}
+	e.cutLanes(b)
+}
+
+// cutLanes adds deliveries, parked messages and dead letters.
+func (e *effects) cutLanes(b *batch) {
 	for r := range e.landed {
-		b.last = append(b.last, store.Op{Key: r.key().Lane("", r.position)})
+		b.last = append(b.last, store.Op{Key: r.key()})
 	}
 	for r, f := range e.flights {
 		f.stored = true
-		b.last = append(b.last, store.Op{Key: r.key().Lane("", r.position), Body: appendFlight(nil, f)})
+		b.last = append(b.last, store.Op{Key: r.key(), Body: appendFlight(nil, f)})
+	}
+	for r, key := range e.parked {
+		b.last = append(b.last, store.Op{Key: r.key(), Body: appendParkedRecord(nil, key)})
+	}
+	for r, d := range e.dead { // what goes comes first: a new group may have the name of an old one
+		if d == nil {
+			b.last = append(b.last, store.Op{Key: r.deadKey()})
+		}
 	}
 	for r, d := range e.dead {
-		op := store.Op{Key: r.key().Dead("", r.position)}
 		if d != nil {
-			op.Body = appendDead(nil, d)
+			b.last = append(b.last, store.Op{Key: r.deadKey(), Body: appendDead(nil, d)})
 		}
-		b.last = append(b.last, op)
 	}
 }
 
@@ -271,3 +361,8 @@ func (b *batch) stored() {
 func (t *topic) key() store.Topic { return store.TopicOf(t.name.Tenant, t.name.Topic) }
 
 func (r ref) key() store.Topic { return r.topic.key() }
+
+// key is where the store keeps the delivery state.
+func (r laneRef) key() []byte { return r.lane.topic.key().Lane(r.lane.name, r.position) }
+
+func (r laneRef) deadKey() []byte { return r.lane.topic.key().Dead(r.lane.name, r.position) }

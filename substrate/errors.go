@@ -40,6 +40,14 @@ var (
 	ErrLeaseLost = errors.New("lease lost: another holder owns this message now")
 )
 
+// Errors of Claim, and of what names a lane.
+var (
+	// ErrNoGroup says that the topic has no consumer group of this name.
+	ErrNoGroup = errors.New("no such consumer group")
+	// ErrLaneOff says that the topic's default lane is off: its messages go to consumer groups only.
+	ErrLaneOff = errors.New("the topic's default lane is off")
+)
+
 // Errors of DeadLetter and Policy.
 var (
 	// ErrNotFound says that the message or topic that was named does not exist.

@@ -46,8 +46,23 @@ func (s *state) addExpiry(e *expiry) {
 	s.effects.putExpiry(e)
 }
 
-// unexpire forgets a message's expiry: it is done, or dead.
-func (s *state) unexpire(t *topic, position uint64) {
+// unexpire forgets a message's expiry once no lane may deliver the message any more.
+func (s *state) unexpire(t *topic, position uint64, o *origin) {
+	if t.expiring[position] == nil {
+		return
+	}
+	live := false
+	t.eachLane(func(ln *lane) bool {
+		live = ln.live(position, o)
+		return !live
+	})
+	if !live {
+		s.forget(t, position)
+	}
+}
+
+// forget drops a message's expiry, if it has one.
+func (s *state) forget(t *topic, position uint64) {
 	e := t.expiring[position]
 	if e == nil {
 		return
@@ -82,7 +97,7 @@ type expireFrame struct {
 type lapsed struct {
 	name     laneName
 	position uint64
-	reason   string
+	reason   string // "": no lane may deliver the message, it only has to be forgotten that it expires
 }
 
 func (*expireFrame) kind() uint8   { return kindExpire }
@@ -126,21 +141,12 @@ func (d *decoder) expire() *expireFrame {
 
 func (f *expireFrame) apply(s *state, _ uint64) {
 	for _, e := range f.items {
-		t := s.topic(e.name.topic)
-		if fl := t.flights[e.position]; fl != nil {
-			s.bury(t, fl, e.reason, f.died, nil)
-		} else {
-			s.buryFresh(t, t.expiring[e.position], e.reason, f.died)
+		if e.reason == "" {
+			s.forget(s.topic(e.name.topic), e.position)
+			continue
 		}
-		s.touch(t)
+		s.buryAny(s.lane(e.name), e.position, e.reason, f.died)
 	}
-}
-
-// buryFresh buries a message that was never claimed, out of the middle of those from the cursor on.
-func (s *state) buryFresh(t *topic, e *expiry, reason string, died int64) {
-	t.ready--
-	t.leaveOut(e.position)
-	s.kill(t, e.position, &deadRecord{reason: reason, died: died, origin: e.origin})
 }
 
 // planExpire returns the frame that buries what expired, up to n messages, or nil, and their dead letters. What runs is
@@ -153,23 +159,54 @@ func (s *state) planExpire(now int64, n int) (*expireFrame, []DeadLetter) {
 		if e.check > now || len(f.items)+len(running) >= n {
 			return false
 		}
-		dead := deadRecord{reason: e.reason(), died: now, origin: e.origin}
-		if fl := e.topic.flights[e.position]; fl != nil {
-			if fl.leased && fl.at > now {
-				running = append(running, e)
-				return true
-			}
-			dead.attempts, dead.origin = fl.attempt, fl.origin
+		found := f.add(e, now, &letters)
+		switch {
+		case e.runs(now) > 0:
+			running = append(running, e)
+		case !found:
+			f.items = append(f.items, lapsed{name: e.topic.work.id(), position: e.position})
 		}
-		f.items = append(f.items, lapsed{laneName{topic: e.topic.name}, e.position, e.reason()})
-		letters = append(letters, dead.letter(e.topic.name, "", e.position))
 		return true
 	})
 	for _, e := range running {
-		s.recheck(e.topic, e.position, e.topic.flights[e.position].at)
+		e.check = max(e.runs(now), e.at)
+		s.expiries.fix(e)
 	}
 	if len(f.items) == 0 {
 		return nil, nil
 	}
 	return f, letters
+}
+
+// add buries an expired message in the lanes that don't run it, and reports whether there are such.
+func (f *expireFrame) add(e *expiry, now int64, letters *[]DeadLetter) (found bool) {
+	e.topic.eachLane(func(ln *lane) bool {
+		if !ln.live(e.position, &e.origin) {
+			return true
+		}
+		dead := deadRecord{reason: e.reason(), died: now, origin: e.origin}
+		if fl := ln.flights[e.position]; fl != nil {
+			if fl.leased && fl.at > now {
+				return true
+			}
+			dead.attempts, dead.origin = fl.attempt, fl.origin
+		}
+		found = true
+		f.items = append(f.items, lapsed{ln.id(), e.position, e.reason()})
+		*letters = append(*letters, dead.letter(ln, e.position))
+		return true
+	})
+	return found
+}
+
+// runs returns the first end of a lease under which the message runs at now, or 0.
+func (e *expiry) runs(now int64) int64 {
+	var first int64
+	e.topic.eachLane(func(ln *lane) bool {
+		if fl := ln.flights[e.position]; fl != nil && fl.leased && fl.at > now && (first == 0 || fl.at < first) {
+			first = fl.at
+		}
+		return true
+	})
+	return first
 }

@@ -8,14 +8,21 @@ import (
 // A frame is one thing that happened. Its body in the journal is a version byte and the fields below, in order:
 //
 //	1 publish  at ns | first position | n, (tenant, topic, due ns or 0, end of its key's window ns or 0, message record)*
-//	2 claim    tenant, topic, lane | until ns | n, (position, attempt, fresh, [origin if fresh])* | died ns | n, (position, reason)*
-//	3 settle   n, (tenant, topic, lane, position, verdict, at ns, reason, receipt)* | as publish
+//	2 claim    tenant, topic, lane | until ns | n, taken* | died ns | n, (position, reason)* | flags (1 first) | n, lapsed position* | n, (position, key, level)*
+//	    taken  position, attempt, flags (1 fresh, 2 parked), [origin if either], [key if parked]
+//	3 settle   n, (tenant, topic, lane, position, verdict, flags (1 keep), at ns, reason, receipt)* | as publish
 //	4 extend   tenant, topic, lane, position | until ns
 //	5 topic    tenant, topic | flags (1 paused) | policy
 //	6 redrive  tenant, topic, lane | at ns | operator | n, (position, origin)*
-//	7 discard  tenant, topic, lane | n, (position, payload bytes)*
+//	7 discard  tenant, topic, lane | n, (position, payload bytes, priority, key)* | flags (1 keep)
 //	8 ripen    first position | n, (tenant, topic, due ns, number of its id)*
 //	9 expire   died ns | n, (tenant, topic, lane, position, reason)*
+//	10 lane    tenant, topic, lane | flags (1 paused, 2 closing) | ordering                       frame_lanes.go
+//	11 group   tenant, topic, lane | what | kind of start, value | cursor | ready | n, voided* | n, aside*
+//	12 sweep   tenant, topic | up to | n, (position, payload bytes)* | n, (lane, cursor, passed)*
+//	13 mode    tenant, topic | mode | owes
+//
+// Version 1 had neither the flags of settle and discard nor what stands behind the buried of a claim.
 //
 // Everything in it is absolute (a time, an attempt, a position), so that applying it needs nothing but the state.
 type frame interface {
@@ -37,6 +44,10 @@ const (
 	kindDiscard = 7
 	kindRipen   = 8
 	kindExpire  = 9
+	kindLane    = 10
+	kindGroup   = 11
+	kindSweep   = 12
+	kindMode    = 13
 )
 
 type (
@@ -69,13 +80,24 @@ type (
 		taken  []taken
 		died   int64
 		buried []buried
+		first  bool     // the first claim of the lane ever
+		lapsed []uint64 // flights whose lease is over, and that have to wait for an earlier one of their key
+		parked []parked // passed by the cursor, because their key is held
 	}
 
 	taken struct {
 		position uint64
 		attempt  int
 		fresh    bool // taken from the cursor on: origin is set
+		parked   bool // it was parked: origin and key are set
 		origin   origin
+		key      uint64
+	}
+
+	parked struct {
+		position uint64
+		key      uint64
+		level    uint8
 	}
 
 	buried struct {
@@ -93,6 +115,7 @@ type (
 		name     laneName
 		position uint64
 		verdict  Verdict
+		keep     bool  // Ack: the message stays for a while
 		at       int64 // Retry, Release: when it may be claimed again; Bury: when it died
 		reason   string
 		receipt  []byte
@@ -125,11 +148,14 @@ type (
 	discardFrame struct {
 		name  laneName
 		items []discarded
+		keep  bool // the messages stay for a while
 	}
 
 	discarded struct {
 		position     uint64
 		payloadBytes int
+		priority     uint8
+		order        uint64
 	}
 )
 
@@ -142,7 +168,7 @@ func (*redriveFrame) kind() uint8 { return kindRedrive }
 func (*discardFrame) kind() uint8 { return kindDiscard }
 
 func (f *publishFrame) durable() bool { return !f.relaxed }
-func (f *claimFrame) durable() bool   { return len(f.buried) > 0 }
+func (f *claimFrame) durable() bool   { return len(f.buried) > 0 || f.first }
 func (f *settleFrame) durable() bool  { return !f.relaxed }
 func (*extendFrame) durable() bool    { return false }
 func (*topicFrame) durable() bool     { return true }
@@ -199,30 +225,68 @@ func (d *decoder) publish() publishFrame {
 func (f *claimFrame) append(b []byte) []byte {
 	b = binary.AppendVarint(f.name.append(b), f.until)
 	b = binary.AppendUvarint(b, uint64(len(f.taken)))
-	for _, t := range f.taken {
-		b = binary.AppendUvarint(b, t.position)
-		b = binary.AppendUvarint(b, uint64(t.attempt))
-		if t.fresh {
-			b = t.origin.append(append(b, 1))
-		} else {
-			b = append(b, 0)
-		}
+	for i := range f.taken {
+		b = f.taken[i].append(b)
 	}
 	b = binary.AppendVarint(b, f.died)
 	b = binary.AppendUvarint(b, uint64(len(f.buried)))
 	for _, e := range f.buried {
 		b = appendString(binary.AppendUvarint(b, e.position), e.reason)
 	}
+	b = append(b, bit(f.first, 1))
+	b = appendPositions(b, f.lapsed)
+	return appendParked(b, f.parked)
+}
+
+func appendParked(b []byte, list []parked) []byte {
+	b = binary.AppendUvarint(b, uint64(len(list)))
+	for _, e := range list {
+		b = append(binary.AppendUvarint(binary.AppendUvarint(b, e.position), e.key), e.level)
+	}
 	return b
+}
+
+func (d *decoder) parkedList() []parked {
+	list := make([]parked, d.count(3))
+	for i := range list {
+		list[i] = parked{position: d.uint(), key: d.uint(), level: d.byte()}
+	}
+	return list
+}
+
+func (e *taken) append(b []byte) []byte {
+	b = binary.AppendUvarint(b, e.position)
+	b = binary.AppendUvarint(b, uint64(e.attempt))
+	b = append(b, bit(e.fresh, 1)|bit(e.parked, 2))
+	if e.fresh || e.parked {
+		b = e.origin.append(b)
+	}
+	if e.parked {
+		b = binary.AppendUvarint(b, e.key)
+	}
+	return b
+}
+
+// bit returns b if is, else 0.
+func bit(is bool, b byte) byte {
+	if is {
+		return b
+	}
+	return 0
 }
 
 func (d *decoder) claim() *claimFrame {
 	f := &claimFrame{name: d.laneName(), until: d.int()}
 	f.taken = make([]taken, d.count(3))
 	for i := range f.taken {
-		t := taken{position: d.uint(), attempt: int(d.uint()), fresh: d.byte() == 1}
-		if t.fresh {
+		t := taken{position: d.uint(), attempt: int(d.uint())}
+		flags := d.byte()
+		t.fresh, t.parked = flags&1 != 0, flags&2 != 0
+		if t.fresh || t.parked {
 			t.origin = d.origin()
+		}
+		if t.parked {
+			t.key = d.uint()
 		}
 		f.taken[i] = t
 	}
@@ -231,6 +295,12 @@ func (d *decoder) claim() *claimFrame {
 	for i := range f.buried {
 		f.buried[i] = buried{position: d.uint(), reason: d.string()}
 	}
+	if d.format < 2 {
+		return f
+	}
+	f.first = d.byte()&1 != 0
+	f.lapsed = d.positions()
+	f.parked = d.parkedList()
 	return f
 }
 
@@ -239,7 +309,7 @@ func (f *settleFrame) append(b []byte) []byte {
 	for i := range f.items {
 		s := &f.items[i]
 		b = binary.AppendUvarint(s.name.append(b), s.position)
-		b = binary.AppendVarint(append(b, byte(s.verdict)), s.at)
+		b = binary.AppendVarint(append(b, byte(s.verdict), bit(s.keep, 1)), s.at)
 		b = appendString(appendString(b, s.reason), s.receipt)
 	}
 	return f.outbox.append(b)
@@ -248,10 +318,12 @@ func (f *settleFrame) append(b []byte) []byte {
 func (d *decoder) settle() *settleFrame {
 	f := &settleFrame{items: make([]settled, d.count(8))}
 	for i := range f.items {
-		f.items[i] = settled{
-			name: d.laneName(), position: d.uint(), verdict: Verdict(d.byte()), at: d.int(),
-			reason: d.string(), receipt: append([]byte(nil), d.bytes()...),
+		s := settled{name: d.laneName(), position: d.uint(), verdict: Verdict(d.byte())}
+		if d.format >= 2 {
+			s.keep = d.byte()&1 != 0
 		}
+		s.at, s.reason, s.receipt = d.int(), d.string(), append([]byte(nil), d.bytes()...)
+		f.items[i] = s
 	}
 	f.outbox = d.publish()
 	return f
@@ -262,11 +334,7 @@ func (f *extendFrame) append(b []byte) []byte {
 }
 
 func (f *topicFrame) append(b []byte) []byte {
-	var flags byte
-	if f.paused {
-		flags = 1
-	}
-	return appendPolicy(append(f.name.append(b), flags), f.policy)
+	return appendPolicy(append(f.name.append(b), bit(f.paused, 1)), f.policy)
 }
 
 func (f *redriveFrame) append(b []byte) []byte {
@@ -291,14 +359,21 @@ func (f *discardFrame) append(b []byte) []byte {
 	b = binary.AppendUvarint(f.name.append(b), uint64(len(f.items)))
 	for _, r := range f.items {
 		b = binary.AppendUvarint(binary.AppendUvarint(b, r.position), uint64(r.payloadBytes))
+		b = binary.AppendUvarint(append(b, r.priority), r.order)
 	}
-	return b
+	return append(b, bit(f.keep, 1))
 }
 
 func (d *decoder) discard() *discardFrame {
 	f := &discardFrame{name: d.laneName(), items: make([]discarded, d.count(2))}
 	for i := range f.items {
 		f.items[i] = discarded{position: d.uint(), payloadBytes: int(d.uint())}
+		if d.format >= 2 {
+			f.items[i].priority, f.items[i].order = d.byte(), d.uint()
+		}
+	}
+	if d.format >= 2 {
+		f.keep = d.byte()&1 != 0
 	}
 	return f
 }
@@ -333,6 +408,14 @@ func decodeFrame(kind uint8, body []byte) (frame, error) {
 		f = d.ripen()
 	case kindExpire:
 		f = d.expire()
+	case kindLane:
+		f = d.laneSettings()
+	case kindGroup:
+		f = d.group()
+	case kindSweep:
+		f = d.sweep()
+	case kindMode:
+		f = &modeFrame{name: d.topicName(), mode: LaneMode(d.byte()), owes: d.byte()&1 != 0}
 	default:
 		return nil, fmt.Errorf("frame of kind %d was written by a newer program", kind)
 	}

@@ -2,6 +2,7 @@ package substrate
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -99,19 +100,39 @@ func stats(t *testing.T, l *Log, topic string) Stats {
 }
 
 // crash returns a copy of the log's folder as a kill of the process would leave it now. Badger's files are sparse, and it
-// may be replacing tables while they are copied: then the copy is made again.
+// may be replacing tables while they are copied: then the copy is made again. The mark is copied first: it must not know of
+// frames that came when the journal was copied already.
 func crash(t *testing.T, dir string) string {
 	t.Helper()
 	for {
 		to := filepath.Join(t.TempDir(), "log")
+		mark, found := readFile(t, dir, markName)
 		before := tables(t, dir)
 		out, err := exec.CommandContext(t.Context(), "cp", "-r", "--sparse=always", dir, to).CombinedOutput()
 		if tables(t, dir) != before {
 			continue
 		}
 		require.NoError(t, err, "%s", out)
+		if found {
+			writeFile(t, to, markName, mark)
+		}
 		return to
 	}
+}
+
+// readFile returns the content of a file of the log's folder, and whether there is one.
+func readFile(t *testing.T, dir, name string) ([]byte, bool) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	if !errors.Is(err, os.ErrNotExist) {
+		require.NoError(t, err)
+	}
+	return b, err == nil
+}
+
+func writeFile(t *testing.T, dir, name string, content []byte) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 }
 
 // tables describes the set of files of the log's store.
@@ -144,7 +165,7 @@ func storeUpToDate(t *testing.T, l *Log) {
 // overwrite puts rubbish under a key of the closed store in dir.
 func overwrite(t *testing.T, dir string, key []byte) {
 	t.Helper()
-	db, err := badger.Open(badger.DefaultOptions(filepath.Join(dir, "store")).WithLogger(nil))
+	db, err := badger.Open(badger.DefaultOptions(filepath.Join(dir, "store")).WithLogger(nil).WithCompression(0))
 	require.NoError(t, err)
 	require.NoError(t, db.Update(func(txn *badger.Txn) error { return txn.Set(key, []byte("rubbish")) }))
 	require.NoError(t, db.Close())

@@ -4,7 +4,24 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/substrate/internal/failpoint"
 )
+
+// housekeeping says when the space of what was deleted is given back, beside when the disk is nearly full.
+type housekeeping struct {
+	idle  time.Duration // that the store has nothing to do before that; 0 means limits.ReclaimIdle
+	bytes int64         // deleted since the last time; 0 means limits.ReclaimBytes
+}
+
+func (h housekeeping) withDefaults() housekeeping {
+	if h.idle == 0 {
+		h.idle = limits.ReclaimIdle
+	}
+	if h.bytes == 0 {
+		h.bytes = limits.ReclaimBytes
+	}
+	return h
+}
 
 // keeper is the goroutine behind the write-behind, the only one that writes to the store: it stores batches, and keeps
 // house when there are none.
@@ -20,7 +37,7 @@ type keeper struct {
 // run stores batches until there are no more.
 func (k *keeper) run() {
 	defer close(k.stored)
-	idle := time.NewTimer(limits.ReclaimIdle)
+	idle := time.NewTimer(k.log.housekeeping.idle)
 	defer idle.Stop()
 	for {
 		select {
@@ -34,12 +51,12 @@ func (k *keeper) run() {
 				err = k.tidy() // before the answer: there is no room to go on with
 			}
 			k.stored <- err
-			idle.Reset(limits.ReclaimIdle)
+			idle.Reset(k.log.housekeeping.idle)
 		case <-idle.C:
 			switch {
 			case k.log.store.Snapshots(): // a backup holds what was deleted
-				idle.Reset(limits.ReclaimIdle)
-			case k.freed >= limits.ReclaimBytes || k.pressed():
+				idle.Reset(k.log.housekeeping.idle)
+			case k.freed >= k.log.housekeeping.bytes || k.pressed():
 				k.failed(k.tidy())
 			}
 		}
@@ -53,6 +70,9 @@ func (k *keeper) pressed() bool {
 
 // tidy gives back the space of what was deleted.
 func (k *keeper) tidy() error {
+	if err := failpoint.Hit("keeper.tidy"); err != nil {
+		return err
+	}
 	k.freed, k.tidied = 0, time.Now()
 	return k.log.store.Reclaim()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -29,16 +28,21 @@ type Options struct {
 	// goroutine: it must be quick, and must not call the log.
 	Expired  func([]DeadLetter)
 	LockWait time.Duration // how long to wait for another process to leave Dir; default limits.LockWait
+
+	housekeeping housekeeping // how soon space is given back; tests are in a hurry
 }
 
 // Log is an open log. All methods are safe for concurrent use.
 type Log struct {
 	store          *store.Store
 	journal        *journal.Journal // the committer's
+	mark           *markFile        // the committer's
+	running        *runningFile
 	opened         time.Time
 	space          space
 	recovered      Recovered
 	expired        func([]DeadLetter)
+	housekeeping   housekeeping
 	mint           *mint
 	maxCommitBytes int64
 
@@ -65,7 +69,8 @@ type Log struct {
 
 // Open opens or makes the log in o.Dir: it loads the state from the store, applies the frames of the journal that are not
 // in it, and brings the store up to date. Leases of the process that had the log before are void: their messages may be
-// claimed again at once, with their attempts counted.
+// claimed again at once. The attempt counts for those that were being handled when it ended (see Start), and is taken back for
+// the others.
 //
 // Only one process can have a log open: see ErrLocked.
 func Open(ctx context.Context, o Options) (*Log, error) {
@@ -84,8 +89,8 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	if o.SegmentBytes < limits.JournalSegmentMinBytes || o.SegmentBytes%(4*limits.KiB) != 0 {
 		return nil, fmt.Errorf("log: SegmentBytes is %d: want at least %d and a multiple of 4096", o.SegmentBytes, limits.JournalSegmentMinBytes)
 	}
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("log: %w", err)
+	if err := makeFolders(o.Dir); err != nil {
+		return nil, err
 	}
 	st, err := store.Open(ctx, filepath.Join(o.Dir, "store"), o.LockWait)
 	if err != nil {
@@ -95,13 +100,18 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("log: open %s: %w", o.Dir, damagedOr(err)), st.Close())
 	}
+	l.housekeeping = o.housekeeping.withDefaults()
 	l.start()
 	return l, nil
 }
 
 // damagedOr makes an ErrDamaged of what the parts of the log say of themselves.
 func damagedOr(err error) error {
-	if gap := new(journal.DamageError); errors.Is(err, store.ErrDamaged) || errors.As(err, &gap) {
+	if errors.Is(err, ErrDamaged) {
+		return err
+	}
+	gap, corrupt := new(journal.DamageError), new(store.CorruptError)
+	if errors.Is(err, store.ErrDamaged) || errors.Is(err, errTruncated) || errors.As(err, &gap) || errors.As(err, &corrupt) {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return err
@@ -130,6 +140,7 @@ type Recovered struct {
 	Backlog     int64 // messages that are not done
 	DeadLetters int64
 	Frames      int // of the journal, that the store did not have yet
+	Crashed     int // messages that were being handled when the process before ended
 }
 
 // Recovered returns what Open found.

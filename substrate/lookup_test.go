@@ -22,9 +22,10 @@ func TestWindowHasNoHoleWhileABatchIsBeingStored(t *testing.T) {
 	storeUpToDate(t, l)
 	tp := l.find(TopicName{testTenant, testTopic})
 	l.mu.Lock()
-	tp.window, tp.wbytes, tp.whole, tp.unread = nil, 0, false, tp.cursor // as after a restart
+	st := tp.work.base()
+	st.jump(st.cursor, st.ready, positions{}) // as after a restart
 	require.Empty(t, tp.tail)
-	from, view := tp.cursor, l.lookAhead(tp, tp.cursor, limits.WindowMessages)
+	view := l.lookAhead(st, st.cursor, limits.WindowMessages)
 	l.mu.Unlock()
 
 	receipts := publish(t, l, testTopic, "a", "b", "c")
@@ -39,10 +40,10 @@ func TestWindowHasNoHoleWhileABatchIsBeingStored(t *testing.T) {
 	_, err = l.store.Write(nil, visible, checkpoint)
 	require.NoError(t, err)
 
-	entries, all, err := l.read(tp, view, from, limits.WindowMessages)
+	entries, all, err := l.read(st, view, limits.WindowMessages)
 	require.NoError(t, err)
 	l.mu.Lock()
-	tp.install(entries, all, view)
+	st.install(entries, all, view)
 	l.mu.Unlock()
 	require.Equal(t, []string{"first", "a", "b", "c"}, payloads(claim(t, l, testTopic, 10)))
 }
@@ -53,7 +54,7 @@ func TestPeek(t *testing.T) {
 	publishN(t, l, testTopic, n)
 	settle(t, l, claimOne(t, l, testTopic), Retry, "again")
 	claimOne(t, l, testTopic)
-	peeked, err := l.Peek(t.Context(), testTenant, testTopic, 0, limits.DeadLetterPage)
+	peeked, err := l.Peek(t.Context(), testTenant, testTopic, "", 0, limits.DeadLetterPage)
 	require.NoError(t, err)
 	require.Len(t, peeked, limits.DeadLetterPage)
 	for i, p := range peeked {
@@ -61,10 +62,10 @@ func TestPeek(t *testing.T) {
 		require.Equal(t, fmt.Sprintf("m%06d", i), string(p.Message.Payload))
 	}
 	require.Equal(t, "leased", peeked[0].State)
-	rest, err := l.Peek(t.Context(), testTenant, testTopic, limits.DeadLetterPage, limits.DeadLetterPage)
+	rest, err := l.Peek(t.Context(), testTenant, testTopic, "", limits.DeadLetterPage, limits.DeadLetterPage)
 	require.NoError(t, err)
 	require.Len(t, rest, n-limits.DeadLetterPage)
-	_, err = l.Peek(t.Context(), testTenant, "nothing", 0, 1)
+	_, err = l.Peek(t.Context(), testTenant, "nothing", "", 0, 1)
 	require.ErrorIs(t, err, ErrNotFound)
 }
 
@@ -114,7 +115,7 @@ func TestUseAfterCloseNeverPanics(t *testing.T) {
 	l, err := Open(t.Context(), Options{Dir: dir, SegmentBytes: testSegment}) // nothing of it is in memory
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
-	_, err = l.Peek(t.Context(), testTenant, testTopic, 0, 10)
+	_, err = l.Peek(t.Context(), testTenant, testTopic, "", 0, 10)
 	require.ErrorIs(t, err, ErrClosed)
 	_, err = l.Claim(t.Context(), claimRequest(testTopic, 10))
 	require.ErrorIs(t, err, ErrClosed)

@@ -64,6 +64,9 @@ type Delivery struct {
 	Attempt        int // from 1
 	Expires        time.Time
 	PreviousReason string // why the last attempt failed, or ""
+	// Suspect says that the message was being handled when a process crashed, and may be the cause: nothing else should run
+	// beside it. It is the only delivery of its claim.
+	Suspect bool
 }
 
 // Verdict is what a settlement does with its delivery.
@@ -125,27 +128,35 @@ type DeadLetterFilter struct {
 	LaneSet        bool          // filter by Lane, which may be the default lane ""
 	OlderThan      time.Duration // since publish, inclusive; 0 does not filter
 	ReasonContains string        // case-sensitive
-	After          uint64        // only positions above it, for paging
-	Limit          int           // after ordering by position; 0 is limits.DeadLetterPage for a list and no limit for moves
+	// After and AfterLane leave out what comes before and at a place, for paging: those of the last dead letter seen.
+	After     uint64
+	AfterLane string
+	Limit     int // after ordering by position; 0 is limits.DeadLetterPage for a list and no limit for moves
 }
 
 // Peeked is a stored message, seen without a lease.
 type Peeked struct {
-	Position uint64
-	State    string // "ready", "leased", "delayed"
+	Position uint64    // 0 if it is not visible yet
+	State    string    // "ready", "leased", "delayed", "parked"
+	At       time.Time // end of the lease, or when it becomes claimable; zero if that is not a matter of time
+	Attempts int
 	Message  Message
 }
 
-// Stats are a topic's counters. Backlog is Ready + Delayed + Leased.
+// Stats are a topic's counters, and those of its default lane. Backlog is Ready + Parked + Delayed + Leased.
 type Stats struct {
 	Tenant      string
 	Topic       string
 	Ready       int64 // claimable now or once the lane is resumed
+	Parked      int64 // waiting for an earlier message of their ordering key
 	Delayed     int64 // waiting for a retry, or to become visible
 	Leased      int64
 	DeadLetters int64
 	Oldest      time.Time // publish time of the oldest message not yet done; zero if none
 	Paused      bool
+
+	Groups      int   // consumer groups
+	PinnedBytes int64 // payloads of messages that groups still need, or that are kept, and the default lane does not need
 
 	Unflushed int64 // publishes and acknowledgements that are not on disk yet: see Policy.MaxUnflushed
 
@@ -156,8 +167,8 @@ type Stats struct {
 	Discarded uint64
 }
 
-// Backlog returns Ready + Delayed + Leased.
-func (s Stats) Backlog() int64 { return s.Ready + s.Delayed + s.Leased }
+// Backlog returns Ready + Parked + Delayed + Leased.
+func (s Stats) Backlog() int64 { return s.Ready + s.Parked + s.Delayed + s.Leased }
 
 // TopicName names a topic of a tenant.
 type TopicName struct{ Tenant, Topic string }

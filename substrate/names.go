@@ -23,12 +23,20 @@ func ValidTopic(s string) error {
 	return &NameError{Kind: "topic", Name: s, Want: `1 to 200 bytes, segments of A-Z a-z 0-9 . _ - joined by "/", none empty, "." or ".."`}
 }
 
-// validLane accepts the default lane only, until lanes can be registered.
+// validLane accepts the default lane, which has no name, and names of groups.
 func validLane(s string) error {
 	if s == "" {
 		return nil
 	}
-	return &NameError{Kind: "lane", Name: s, Want: "the default lane, which has an empty name"}
+	return ValidGroup(s)
+}
+
+// ValidGroup returns a *NameError unless s is the name of a consumer group: 1 to 64 of [A-Za-z0-9._-], and not "." or "..".
+func ValidGroup(s string) error {
+	if len(s) >= 1 && len(s) <= limits.GroupBytes && validSegments(s) && !strings.Contains(s, "/") {
+		return nil
+	}
+	return &NameError{Kind: "group", Name: s, Want: `1 to 64 of A-Z a-z 0-9 . _ -, and not "." or ".."`}
 }
 
 func validName(tenant, topic string) error {

@@ -1,10 +1,12 @@
 package substrate
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/longshore/longshore/limits"
 )
@@ -22,6 +24,24 @@ type MessageOptions struct {
 	IdempotencyKey string
 	// Principal is whose key it is: one's keys never suppress another's messages.
 	Principal string
+	// Priority puts the message before those of a lower one in the default lane. Groups don't look at it, and it counts for
+	// nothing beside an ordering key.
+	Priority uint8
+	// OrderingKey makes lanes that are ordered by key handle the topic's messages with the same key one at a time.
+	OrderingKey string
+	// Fence, if its key is set, says which tenure of a role the publisher speaks in: see Log.RaiseFence.
+	Fence Fence
+	// RequiredFeatures are what a consumer must declare to be given the message, Target names the one that it is for, ReplyTo
+	// says where an answer goes. The log keeps them, and does nothing with them.
+	RequiredFeatures []string
+	Target           string
+	ReplyTo          string
+}
+
+// Fence is a key and a token that rises with each tenure of whoever holds the key.
+type Fence struct {
+	Key   string
+	Token uint64
 }
 
 // Reasons that expiry gives.
@@ -32,7 +52,7 @@ const (
 
 // OptionError says which option of a message is not allowed, and what would be right.
 type OptionError struct {
-	Option string // "delay", "ttl", "deadline", "idempotency key", "principal"
+	Option string // "delay", "ttl", "deadline", "idempotency key", "principal", "priority", "ordering key", "fence", "required features", "target", "reply-to"
 	Want   string
 }
 
@@ -55,10 +75,50 @@ func (o *MessageOptions) validate() error {
 	if o.IdempotencyKey == "" && o.Principal != "" {
 		return &OptionError{"principal", "none without an idempotency key"}
 	}
-	return errors.Join(
-		limits.Check(limits.NameKeyBytes, int64(len(o.IdempotencyKey)), limits.KeyBytes),
-		limits.Check(limits.NameKeyBytes, int64(len(o.Principal)), limits.KeyBytes),
-	)
+	if o.Fence.Key == "" && o.Fence.Token != 0 {
+		return &OptionError{"fence", "a key beside the token"}
+	}
+	return errors.Join(o.validateTexts(), o.validateFeatures())
+}
+
+func (o *MessageOptions) validateTexts() error {
+	texts := []struct{ name, text string }{
+		{"idempotency key", o.IdempotencyKey},
+		{"principal", o.Principal},
+		{"ordering key", o.OrderingKey},
+		{"fence", o.Fence.Key},
+		{"target", o.Target},
+		{"reply-to", o.ReplyTo},
+	}
+	for _, t := range texts {
+		if len(t.text) > limits.KeyBytes || !utf8.ValidString(t.text) {
+			return &OptionError{t.name, fmt.Sprintf("valid UTF-8 of at most %d bytes", limits.KeyBytes)}
+		}
+	}
+	return nil
+}
+
+func (o *MessageOptions) validateFeatures() error {
+	fault := &OptionError{"required features", fmt.Sprintf(
+		"at most %d names in valid UTF-8, each of 1 to %d bytes", limits.RequiredFeatures, limits.FeatureBytes)}
+	if len(o.RequiredFeatures) > limits.RequiredFeatures {
+		return fault
+	}
+	for _, f := range o.RequiredFeatures {
+		if f == "" || len(f) > limits.FeatureBytes || !utf8.ValidString(f) {
+			return fault
+		}
+	}
+	return nil
+}
+
+// order returns the hash by which lanes order the message, 0 if it has no ordering key.
+func (o *MessageOptions) order() uint64 {
+	if o.OrderingKey == "" {
+		return 0
+	}
+	sum := sha256.Sum256([]byte(o.OrderingKey))
+	return max(binary.BigEndian.Uint64(sum[:8]), 1)
 }
 
 // The options of a record: a varint of flags, and then what they name, in the order of their bits.
@@ -67,11 +127,17 @@ const (
 	optionTTL                  // varint ns
 	optionDeadline             // varint unix ms
 	optionKey                  // key, principal
+	optionPriority             // u8
+	optionOrder                // ordering key
+	optionFence                // key, varint token
+	optionFeatures             // n, name*
+	optionTarget               // target
+	optionReplyTo              // reply-to
 	optionsKnown   = 1<<iota - 1
 )
 
-func (o *MessageOptions) append(b []byte) []byte {
-	var flags uint64
+// flags says which options are set.
+func (o *MessageOptions) flags() (flags uint64) {
 	set := func(flag uint64, is bool) {
 		if is {
 			flags |= flag
@@ -81,6 +147,17 @@ func (o *MessageOptions) append(b []byte) []byte {
 	set(optionTTL, o.TTL != 0)
 	set(optionDeadline, !o.Deadline.IsZero())
 	set(optionKey, o.IdempotencyKey != "")
+	set(optionPriority, o.Priority != 0)
+	set(optionOrder, o.OrderingKey != "")
+	set(optionFence, o.Fence.Key != "")
+	set(optionFeatures, len(o.RequiredFeatures) > 0)
+	set(optionTarget, o.Target != "")
+	set(optionReplyTo, o.ReplyTo != "")
+	return flags
+}
+
+func (o *MessageOptions) append(b []byte) []byte {
+	flags := o.flags()
 	if flags == 0 {
 		return b
 	}
@@ -96,6 +173,32 @@ func (o *MessageOptions) append(b []byte) []byte {
 	}
 	if flags&optionKey != 0 {
 		b = appendString(appendString(b, o.IdempotencyKey), o.Principal)
+	}
+	return o.appendRouting(b, flags)
+}
+
+// appendRouting appends the options from optionPriority on.
+func (o *MessageOptions) appendRouting(b []byte, flags uint64) []byte {
+	if flags&optionPriority != 0 {
+		b = append(b, o.Priority)
+	}
+	if flags&optionOrder != 0 {
+		b = appendString(b, o.OrderingKey)
+	}
+	if flags&optionFence != 0 {
+		b = binary.AppendUvarint(appendString(b, o.Fence.Key), o.Fence.Token)
+	}
+	if flags&optionFeatures != 0 {
+		b = binary.AppendUvarint(b, uint64(len(o.RequiredFeatures)))
+		for _, f := range o.RequiredFeatures {
+			b = appendString(b, f)
+		}
+	}
+	if flags&optionTarget != 0 {
+		b = appendString(b, o.Target)
+	}
+	if flags&optionReplyTo != 0 {
+		b = appendString(b, o.ReplyTo)
 	}
 	return b
 }
@@ -148,5 +251,34 @@ func decodeOptions(b []byte) (MessageOptions, error) {
 	if flags&optionKey != 0 {
 		o.IdempotencyKey, o.Principal = d.string(), d.string()
 	}
+	d.routing(&o, flags)
+	if d.err == nil && o.flags() != flags { // it names an option without a value
+		d.fail()
+	}
 	return o, d.end("message options")
+}
+
+// routing reads the options from optionPriority on.
+func (d *decoder) routing(o *MessageOptions, flags uint64) {
+	if flags&optionPriority != 0 {
+		o.Priority = d.byte()
+	}
+	if flags&optionOrder != 0 {
+		o.OrderingKey = d.string()
+	}
+	if flags&optionFence != 0 {
+		o.Fence = Fence{Key: d.string(), Token: d.uint()}
+	}
+	if flags&optionFeatures != 0 {
+		o.RequiredFeatures = make([]string, d.count(1))
+		for i := range o.RequiredFeatures {
+			o.RequiredFeatures[i] = d.string()
+		}
+	}
+	if flags&optionTarget != 0 {
+		o.Target = d.string()
+	}
+	if flags&optionReplyTo != 0 {
+		o.ReplyTo = d.string()
+	}
 }

@@ -1,17 +1,59 @@
 package substrate
 
 import (
+	"math"
+
 	"github.com/longshore/longshore/limits"
 )
 
-// Policy bounds what may be published to a topic, and says how durable it is. A nil field is not set.
+// Policy bounds what may be published to a topic, and says how durable it is and how long it stays. A nil field is not set.
 type Policy struct {
 	MaxDepth        *int64 // messages of the backlog: ready, delayed and leased
 	MaxRatePerSec   *int64 // messages a second, with a burst of one second's worth
 	MaxMessageBytes *int64 // bytes of one payload
 	// MaxUnflushed is how many of the topic's publishes and acknowledgements may be answered before they are on disk, for at
 	// most limits.FlushDelay. A crash of the process loses none of them, a crash of the machine may. 0 is strict.
-	MaxUnflushed *int64
+	MaxUnflushed           *int64
+	MaxPriority            *int64 // of a message
+	IdempotencyWindowMilli *int64 // ms that an idempotency key counts from its first use; 0 lets none count
+	// RetentionMilli (ms since publish) and RetentionBytes (payloads that are stored) bound what consumer groups pin that
+	// do not keep up: they are moved past older messages. The default lane, what is in flight and dead letters stay. A group
+	// that is paused, or whose topic is, is exempt from the first.
+	RetentionMilli *int64
+	RetentionBytes *int64
+	KeepMilli      *int64 // ms that a message stays after all lanes are done with it, for replay
+}
+
+// fields returns the values in the order of their names and in which they are stored. New ones go to the end.
+func (p *Policy) fields() []**int64 {
+	return []**int64{
+		&p.MaxDepth, &p.MaxRatePerSec, &p.MaxMessageBytes, &p.MaxUnflushed, &p.MaxPriority, &p.IdempotencyWindowMilli,
+		&p.RetentionMilli, &p.RetentionBytes, &p.KeepMilli,
+	}
+}
+
+// policyBound says what a value of a policy may be, and what it is if nobody sets it.
+type policyBound struct {
+	name     string
+	min, max int64
+	fallback PolicyValue
+}
+
+// policyBounds are in the order of Policy.fields.
+func policyBounds() []policyBound {
+	year := limits.OptionDuration.Milliseconds()
+	is := func(v int64) PolicyValue { return PolicyValue{Value: v, Set: true} }
+	return []policyBound{
+		{"max_depth", 1, limits.PolicyMaxDepthCount, PolicyValue{}},
+		{"max_rate_per_sec", 1, limits.PolicyMaxRatePerSec, PolicyValue{}},
+		{"max_message_bytes", 1, limits.MessageCeilingBytes, is(limits.MessageBytes)},
+		{"max_unflushed", 0, limits.PolicyMaxUnflushed, is(0)},
+		{"max_priority", 0, limits.PriorityCeiling, PolicyValue{}},
+		{"idempotency_window", 0, limits.IdempotencyWindowCeiling.Milliseconds(), is(limits.IdempotencyWindow.Milliseconds())},
+		{"retention", 1, year, is(limits.RetentionDuration.Milliseconds())},
+		{"retention_bytes", 1, math.MaxInt64 / 2, PolicyValue{}},
+		{"keep", 0, year, is(0)},
+	}
 }
 
 // PolicyValue is one value of a policy and where it comes from.
@@ -21,64 +63,52 @@ type PolicyValue struct {
 	Source string // "default", "config" or "stored"
 }
 
-// PolicyView is the policy in force for a topic.
-type PolicyView struct{ MaxDepth, MaxRatePerSec, MaxMessageBytes, MaxUnflushed PolicyValue }
+// PolicyView is the policy in force for a topic. Its fields are those of Policy.
+type PolicyView struct {
+	MaxDepth, MaxRatePerSec, MaxMessageBytes, MaxUnflushed, MaxPriority, IdempotencyWindowMilli, RetentionMilli, RetentionBytes, KeepMilli PolicyValue
+}
 
-func (p Policy) fields() [4]*int64 {
-	return [4]*int64{p.MaxDepth, p.MaxRatePerSec, p.MaxMessageBytes, p.MaxUnflushed}
+func (v *PolicyView) fields() []*PolicyValue {
+	return []*PolicyValue{
+		&v.MaxDepth, &v.MaxRatePerSec, &v.MaxMessageBytes, &v.MaxUnflushed, &v.MaxPriority, &v.IdempotencyWindowMilli,
+		&v.RetentionMilli, &v.RetentionBytes, &v.KeepMilli,
+	}
 }
 
 // merged returns p with the fields of over that are set.
 func (p Policy) merged(over Policy) Policy {
-	pick := func(a, b *int64) *int64 {
-		if b != nil {
-			return b
+	for i, v := range over.fields() {
+		if *v != nil {
+			*p.fields()[i] = *v
 		}
-		return a
 	}
-	return Policy{
-		MaxDepth:        pick(p.MaxDepth, over.MaxDepth),
-		MaxRatePerSec:   pick(p.MaxRatePerSec, over.MaxRatePerSec),
-		MaxMessageBytes: pick(p.MaxMessageBytes, over.MaxMessageBytes),
-		MaxUnflushed:    pick(p.MaxUnflushed, over.MaxUnflushed),
-	}
+	return p
 }
 
 func (p Policy) validate() error {
-	bounds := [4]struct {
-		name     string
-		min, max int64
-	}{
-		{"max_depth", 1, limits.PolicyMaxDepthCount},
-		{"max_rate_per_sec", 1, limits.PolicyMaxRatePerSec},
-		{"max_message_bytes", 1, limits.MessageCeilingBytes},
-		{"max_unflushed", 0, limits.PolicyMaxUnflushed},
-	}
+	bounds := policyBounds()
 	for i, v := range p.fields() {
-		if b := bounds[i]; v != nil && (*v < b.min || *v > b.max) {
-			return &PolicyError{Name: b.name, Value: *v, Min: b.min, Max: b.max}
+		if b := bounds[i]; *v != nil && (**v < b.min || **v > b.max) {
+			return &PolicyError{Name: b.name, Value: **v, Min: b.min, Max: b.max}
 		}
 	}
 	return nil
 }
 
-// view merges the three sources: what a command stored wins over the host config, which wins over the defaults.
+// viewPolicy merges the three sources: what a command stored wins over the host config, which wins over the defaults.
 func viewPolicy(config, stored Policy) PolicyView {
-	value := func(config, stored *int64, fallback PolicyValue) PolicyValue {
+	var view PolicyView
+	into, fromConfig, fromStored := view.fields(), config.fields(), stored.fields()
+	for i, b := range policyBounds() {
 		switch {
-		case stored != nil:
-			return PolicyValue{Value: *stored, Set: true, Source: "stored"}
-		case config != nil:
-			return PolicyValue{Value: *config, Set: true, Source: "config"}
+		case *fromStored[i] != nil:
+			*into[i] = PolicyValue{Value: **fromStored[i], Set: true, Source: "stored"}
+		case *fromConfig[i] != nil:
+			*into[i] = PolicyValue{Value: **fromConfig[i], Set: true, Source: "config"}
 		default:
-			fallback.Source = "default"
-			return fallback
+			*into[i] = b.fallback
+			into[i].Source = "default"
 		}
 	}
-	return PolicyView{
-		MaxDepth:        value(config.MaxDepth, stored.MaxDepth, PolicyValue{}),
-		MaxRatePerSec:   value(config.MaxRatePerSec, stored.MaxRatePerSec, PolicyValue{}),
-		MaxMessageBytes: value(config.MaxMessageBytes, stored.MaxMessageBytes, PolicyValue{Value: limits.MessageBytes, Set: true}),
-		MaxUnflushed:    value(config.MaxUnflushed, stored.MaxUnflushed, PolicyValue{Value: 0, Set: true}),
-	}
+	return view
 }

@@ -170,6 +170,13 @@ func TestPolicy(t *testing.T) {
 			MaxRatePerSec:   PolicyValue{Value: 7, Set: true, Source: "config"},
 			MaxMessageBytes: PolicyValue{Value: limits.MessageBytes, Set: true, Source: "default"},
 			MaxUnflushed:    PolicyValue{Set: true, Source: "default"},
+			MaxPriority:     PolicyValue{Source: "default"},
+
+			IdempotencyWindowMilli: PolicyValue{Value: limits.IdempotencyWindow.Milliseconds(), Set: true, Source: "default"},
+
+			RetentionMilli: PolicyValue{Value: limits.RetentionDuration.Milliseconds(), Set: true, Source: "default"},
+			RetentionBytes: PolicyValue{Source: "default"},
+			KeepMilli:      PolicyValue{Set: true, Source: "default"},
 		}
 		got, err := l.Policy(testTenant, testTopic)
 		require.NoError(t, err)

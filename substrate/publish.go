@@ -77,7 +77,7 @@ func encodeEntry(m *Message) (published, error) {
 	size := len(m.Payload) + len(m.Envelope) + len(m.Parent) + len(m.ContentType) + metadataBytes(m.Metadata) + 64
 	e := published{
 		name:    TopicName{m.Tenant, m.Topic},
-		origin:  origin{id: id, payloadBytes: len(m.Payload)},
+		origin:  origin{id: id, payloadBytes: len(m.Payload), priority: m.Options.Priority, order: m.Options.order()},
 		body:    appendMessage(make([]byte, 0, size), id, m),
 		options: m.Options,
 
@@ -172,7 +172,7 @@ func (l *Log) dropDuplicates(all []published, receipts []Receipt, f *publishFram
 		}
 		e.origin.expires, e.origin.deadline = e.options.expires(visibleAt(f.at, e.due))
 		if e.key != nil {
-			e.key.until = f.at + int64(limits.IdempotencyWindow)
+			e.key.until = f.at + l.admission.view(l.state, e.name).IdempotencyWindowMilli.Value*int64(time.Millisecond)
 			if seen == nil {
 				seen = map[key]Receipt{}
 			}
@@ -233,7 +233,7 @@ func (l *Log) unuseIDs(entries []published) {
 // demandsOf sums up, per topic, the messages that no reservation has admitted yet.
 func demandsOf(entries []published) []demand {
 	if len(entries) == 1 && !entries[0].reservation.holds(entries[0].name) {
-		return []demand{{name: entries[0].name, messages: 1, largestBytes: int64(entries[0].origin.payloadBytes)}}
+		return []demand{{name: entries[0].name, messages: 1, largestBytes: int64(entries[0].origin.payloadBytes), priority: entries[0].origin.priority}}
 	}
 	var demands []demand
 	index := map[TopicName]int{}
@@ -250,6 +250,7 @@ func demandsOf(entries []published) []demand {
 		}
 		demands[at].messages++
 		demands[at].largestBytes = max(demands[at].largestBytes, int64(e.origin.payloadBytes))
+		demands[at].priority = max(demands[at].priority, e.origin.priority)
 	}
 	return demands
 }

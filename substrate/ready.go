@@ -7,7 +7,7 @@ import (
 
 // WaitReady returns nil once a claim of the lane may find something: at once, or after the publish, the retry that comes
 // due, the lease that runs out, the redrive or the resume that makes it so. Another claimer may be faster. It returns
-// ctx's error when that ends, and ErrClosed. The topic need not exist yet.
+// ctx's error when that ends, and ErrClosed. Neither the topic nor the group need exist yet.
 func (l *Log) WaitReady(ctx context.Context, tenant, topic, lane string) error {
 	if err := validName(tenant, topic); err != nil {
 		return err
@@ -19,7 +19,7 @@ func (l *Log) WaitReady(ctx context.Context, tenant, topic, lane string) error {
 		if l.Err() != nil {
 			return ErrClosed
 		}
-		ready, next, changed := l.readiness(TopicName{tenant, topic})
+		ready, next, changed := l.readiness(laneName{TopicName{tenant, topic}, lane})
 		if ready {
 			return nil
 		}
@@ -31,24 +31,24 @@ func (l *Log) WaitReady(ctx context.Context, tenant, topic, lane string) error {
 
 // readiness reports whether something may be claimed now, else when at the earliest (zero: not by time alone), and a
 // channel that is closed when the topic changes.
-func (l *Log) readiness(name TopicName) (ready bool, next time.Time, changed <-chan struct{}) {
+func (l *Log) readiness(name laneName) (ready bool, next time.Time, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if t := l.state.topics[name]; t != nil && !t.paused {
-		if t.ready > 0 {
+	if ln := l.state.existing(name); ln != nil && !ln.topic.paused && !ln.paused {
+		if ln.ready() > 0 && !ln.stalled || ln.runnable.len() > 0 {
 			return true, time.Time{}, nil
 		}
-		if t.timers.len() > 0 {
-			next = time.Unix(0, t.timers.first().at)
+		if ln.timers.len() > 0 {
+			next = time.Unix(0, ln.timers.first().at)
 			if !next.After(l.now()) {
 				return true, time.Time{}, nil
 			}
 		}
 	}
-	ch := l.waiters[name]
+	ch := l.waiters[name.topic]
 	if ch == nil {
 		ch = make(chan struct{})
-		l.waiters[name] = ch
+		l.waiters[name.topic] = ch
 	}
 	return false, next, ch
 }

@@ -6,14 +6,24 @@ import (
 
 // Records of the store, each a version byte and the fields below in order (see codec.go for their encoding).
 //
-//	message     1 | id millis, number | content type | pairs n, (key, value)* | payload | envelope | parent | hops | options (options.go)
-//	delivery    1 | flags (1 leased) | at ns | attempt | token | reason | id millis, number | payload bytes | redriven | operator
-//	dead letter 1 | attempts | reason | died ns | receipt | id millis, number | payload bytes | redriven | operator
-//	expiry      1 | at ns | flags (1 deadline) | id millis, number | payload bytes | redriven | operator
-//	key         1 | id millis, number | position | end of its window ns
+//	message     version | id millis, number | content type | pairs n, (key, value)* | payload | envelope | parent | hops | options (options.go)
+//	delivery    version | flags (1 leased, 4 suspect) | at ns | attempt | token | reason | origin | key
+//	parked      version | flags (2 parked) | key
+//	dead letter version | attempts | reason | died ns | receipt | origin
+//	expiry      version | at ns | flags (1 deadline) | origin
+//	key         version | id millis, number | position | end of its window ns
+//	state       version | flags (1 paused, 2 claimed, 4 owed) | mode | ordering | 1 if the lane is paused | n, (priority, cursor, ready)*
+//	            | n, skipped (from, to)* | visible | pinned bytes | unswept from, to | published, acked, buried, redriven, discarded | policy
+//	group       version | flags (1 paused, 2 closing) | ordering | cursor | ready | gap | kind of start, value
+//	pointer     version
+//	origin      id millis, number | payload bytes | redriven | operator | priority | hash of the ordering key
+//	policy      n, for each of policyFields: 0 not set, else the value + 1
+//	checkpoint  version | frame | next position | opening
+//
+// Version 1 had origins without priority and ordering key, deliveries without key, four policy values without their number,
+// and this state:
+//
 //	state       1 | flags (1 paused) | cursor | ready | dead | published, acked, buried, redriven, discarded | policy
-//	policy      for each of depth, rate, message bytes, unflushed: 0 not set, else the value + 1
-//	checkpoint  1 | frame | next position | opening
 
 func appendMessage(b []byte, id messageID, m *Message) []byte {
 	b = append(b, formatVersion)
@@ -86,9 +96,14 @@ func messageHead(body []byte) (head, error) {
 	return h, err
 }
 
+// known returns what the record itself tells.
+func (h *head) known() origin {
+	return origin{id: h.id, payloadBytes: h.payloadBytes, priority: h.options.Priority, order: h.options.order()}
+}
+
 // origin returns what is known about the message when it becomes visible.
 func (h *head) origin(visible int64) origin {
-	o := origin{id: h.id, payloadBytes: h.payloadBytes}
+	o := h.known()
 	o.expires, o.deadline = h.options.expires(visible)
 	return o
 }
@@ -99,38 +114,61 @@ func appendID(b []byte, id messageID) []byte {
 
 func (d *decoder) id() messageID { return messageID{millis: d.uint(), number: d.uint()} }
 
+// Bits of a delivery's flags.
+const (
+	flightLeased  = 1
+	flightParked  = 2 // the record is of a parked message, not of a delivery
+	flightSuspect = 4
+)
+
 func appendFlight(b []byte, f *flight) []byte {
-	var flags byte
-	if f.leased {
-		flags = 1
-	}
-	b = append(b, formatVersion, flags)
+	b = append(b, formatVersion, bit(f.leased, flightLeased)|bit(f.suspect, flightSuspect))
 	b = binary.AppendVarint(b, f.at)
 	b = binary.AppendUvarint(b, uint64(f.attempt))
 	b = binary.AppendUvarint(b, f.token)
 	b = appendString(b, f.reason)
-	return f.origin.append(b)
+	return binary.AppendUvarint(f.origin.append(b), f.key)
 }
 
-func decodeFlight(position uint64, body []byte) (*flight, error) {
+func appendParkedRecord(b []byte, key uint64) []byte {
+	return binary.AppendUvarint(append(b, formatVersion, flightParked), key)
+}
+
+// decodeFlight returns a delivery, or, if it is nil, the key of a parked message.
+func decodeFlight(position uint64, body []byte) (f *flight, key uint64, err error) {
 	d := decoder{b: body}
 	if err := d.version("delivery"); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	f := &flight{position: position, leased: d.byte()&1 != 0, at: d.int(), attempt: int(d.uint()), token: d.uint(), reason: d.string()}
-	f.origin = d.origin()
-	return f, d.end("delivery")
+	flags := d.byte()
+	if flags&flightParked != 0 {
+		key = d.uint()
+		return nil, key, d.end("parked message")
+	}
+	f = &flight{
+		position: position, leased: flags&flightLeased != 0, suspect: flags&flightSuspect != 0,
+		at: d.int(), attempt: int(d.uint()), token: d.uint(), reason: d.string(), origin: d.origin(),
+	}
+	if d.format >= 2 {
+		f.key = d.uint()
+	}
+	return f, 0, d.end("delivery")
 }
 
 func (o origin) append(b []byte) []byte {
 	b = appendID(b, o.id)
 	b = binary.AppendUvarint(b, uint64(o.payloadBytes))
 	b = binary.AppendUvarint(b, uint64(o.redriven))
-	return appendString(b, o.operator)
+	b = append(appendString(b, o.operator), o.priority)
+	return binary.AppendUvarint(b, o.order)
 }
 
 func (d *decoder) origin() origin {
-	return origin{id: d.id(), payloadBytes: int(d.uint()), redriven: int(d.uint()), operator: d.string()}
+	o := origin{id: d.id(), payloadBytes: int(d.uint()), redriven: int(d.uint()), operator: d.string()}
+	if d.format >= 2 {
+		o.priority, o.order = d.byte(), d.uint()
+	}
+	return o
 }
 
 func appendDead(b []byte, r *deadRecord) []byte {
@@ -153,16 +191,21 @@ func decodeDead(body []byte) (*deadRecord, error) {
 }
 
 func appendTopic(b []byte, t *topic) []byte {
-	var flags byte
-	if t.paused {
-		flags = 1
+	ln := t.work
+	b = append(b, formatVersion, bit(t.paused, 1)|bit(t.claimed, 2)|bit(ln.owes, 4))
+	b = append(b, byte(t.mode), byte(ln.ordering), bit(ln.paused, 1))
+	b = binary.AppendUvarint(b, uint64(len(ln.streams)))
+	for _, st := range ln.streams {
+		b = binary.AppendUvarint(append(b, st.level), st.cursor)
+		b = binary.AppendUvarint(b, uint64(st.ready))
 	}
-	b = append(b, formatVersion, flags)
-	b = binary.AppendUvarint(b, t.cursor)
-	for _, n := range []int64{t.ready, t.dead} {
-		b = binary.AppendUvarint(b, uint64(n))
+	b = binary.AppendUvarint(b, uint64(len(ln.skipped)))
+	for _, s := range ln.skipped {
+		b = binary.AppendUvarint(binary.AppendUvarint(b, s.from), s.to)
 	}
-	for _, n := range []uint64{t.published, t.acked, t.buried, t.redriven, t.discarded} {
+	for _, n := range []uint64{
+		t.visible, uint64(t.pinned), t.unswept.from, t.unswept.to, t.published, t.acked, t.buried, t.redriven, t.discarded,
+	} {
 		b = binary.AppendUvarint(b, n)
 	}
 	return appendPolicy(b, t.stored)
@@ -174,35 +217,99 @@ func decodeTopic(name TopicName, body []byte) (*topic, error) {
 		return nil, err
 	}
 	t := newTopic(name)
-	t.paused = d.byte()&1 != 0
-	t.cursor, t.ready, t.dead = d.uint(), int64(d.uint()), int64(d.uint())
+	flags := d.byte()
+	t.paused = flags&1 != 0
+	if d.format == 1 {
+		d.firstState(t)
+	} else {
+		t.claimed, t.work.owes = flags&2 != 0, flags&4 != 0
+		d.state(t)
+	}
 	t.published, t.acked, t.buried, t.redriven, t.discarded = d.uint(), d.uint(), d.uint(), d.uint(), d.uint()
 	t.stored = d.policy()
 	return t, d.end("topic state")
 }
 
+// firstState reads the lane of version 1, in which there was one.
+func (d *decoder) firstState(t *topic) {
+	t.claimed = true
+	cursor, ready := d.uint(), int64(d.uint())
+	d.uint() // dead letters: they are counted
+	t.work.base().jump(cursor, ready, positions{})
+}
+
+func (d *decoder) state(t *topic) {
+	ln := t.work
+	t.mode, ln.ordering, ln.paused = LaneMode(d.byte()), Ordering(d.byte()), d.byte()&1 != 0
+	for range d.count(3) {
+		level := d.byte()
+		cursor, ready := d.uint(), int64(d.uint())
+		ln.stream(level).jump(cursor, ready, positions{})
+	}
+	for range d.count(2) {
+		ln.skipped = append(ln.skipped, span{d.uint(), d.uint()})
+	}
+	t.visible, t.pinned = d.uint(), int64(d.uint())
+	t.unswept = span{d.uint(), d.uint()}
+}
+
+func appendGroup(b []byte, ln *lane) []byte {
+	st := ln.base()
+	b = append(b, formatVersion, bit(ln.paused, 1)|bit(ln.closing, 2), byte(ln.ordering))
+	b = binary.AppendUvarint(b, st.cursor)
+	b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(st.ready)), ln.gap)
+	return ln.start.append(b)
+}
+
+func decodeGroup(t *topic, name string, body []byte) (*lane, error) {
+	d := decoder{b: body}
+	if err := d.version("consumer group"); err != nil {
+		return nil, err
+	}
+	ln := newLane(t, name)
+	flags := d.byte()
+	ln.paused, ln.closing, ln.ordering = flags&1 != 0, flags&2 != 0, Ordering(d.byte())
+	cursor, ready := d.uint(), int64(d.uint())
+	ln.base().jump(cursor, ready, positions{})
+	ln.gap, ln.start = d.uint(), d.start()
+	return ln, d.end("consumer group")
+}
+
 func appendPolicy(b []byte, p Policy) []byte {
-	for _, v := range p.fields() {
-		if v == nil {
+	fields := p.fields()
+	b = binary.AppendUvarint(b, uint64(len(fields)))
+	for _, v := range fields {
+		if *v == nil {
 			b = append(b, 0)
 		} else {
-			b = binary.AppendUvarint(b, uint64(*v)+1)
+			b = binary.AppendUvarint(b, uint64(**v)+1)
 		}
 	}
 	return b
 }
 
 func (d *decoder) policy() Policy {
-	optional := func() *int64 {
-		v := d.uint()
-		if v == 0 {
-			return nil
-		}
-		n := int64(v - 1)
-		return &n
+	var p Policy
+	fields := p.fields()
+	n := uint64(firstPolicyFields)
+	if d.format >= 2 {
+		n = d.uint()
 	}
-	return Policy{MaxDepth: optional(), MaxRatePerSec: optional(), MaxMessageBytes: optional(), MaxUnflushed: optional()}
+	if n > uint64(len(fields)) {
+		d.fail()
+		return Policy{}
+	}
+	for _, field := range fields[:n] {
+		if v := d.uint(); v != 0 {
+			value := int64(v - 1)
+			*field = &value
+		}
+	}
+	return p
 }
+
+// firstPolicyFields is how many values a policy had in version 1.
+const firstPolicyFields = 4
 
 // checkpoint says up to where the store holds the journal.
 type checkpoint struct {

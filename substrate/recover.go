@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
-	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/substrate/internal/failpoint"
 	"github.com/longshore/longshore/substrate/internal/journal"
 	"github.com/longshore/longshore/substrate/internal/store"
 )
@@ -20,27 +18,36 @@ func recoverLog(o Options, st *store.Store) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(o.Dir, "journal")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := failpoint.Hit("recover.loaded"); err != nil {
 		return nil, err
 	}
-	j, err := journal.Open(journal.Options{
-		Dir: dir, SegmentBytes: o.SegmentBytes, Segments: limits.JournalSegments,
-	}, r.checkpoint.frame, r.replay)
+	k, err := readMarks(o.Dir)
 	if err != nil {
 		return nil, err
 	}
-	if j.Fresh() && r.checkpoint.frame > 0 { // a log that was killed before its first frame may have no journal yet
-		return nil, errors.Join(fmt.Errorf("%w: the store has the frames up to %d, and there is no journal to tell of later ones",
-			ErrJournalMissing, r.checkpoint.frame), j.Close())
+	if r.ran, err = readRunning(o.Dir); err != nil {
+		return nil, err
 	}
-	if err := r.finish(j); err != nil {
+	j, err := r.openJournal(o, &k)
+	if err != nil {
+		return nil, err
+	}
+	m, err := k.open(mark{
+		epoch: j.Epoch(), durable: j.Synced(), written: j.Synced(), position: r.state.nextPosition, opening: r.checkpoint.opening,
+	})
+	if err != nil {
 		return nil, errors.Join(err, j.Close())
+	}
+	running, err := openRunning(o.Dir)
+	if err != nil {
+		return nil, errors.Join(err, m.file.Close(), j.Close())
 	}
 	r.state.effects = newEffects()
 	return &Log{
 		store:     st,
 		journal:   j,
+		mark:      m,
+		running:   running,
 		opened:    time.Now(),
 		recovered: r.recovered(),
 		expired:   o.Expired,
@@ -61,14 +68,20 @@ type recovery struct {
 	state      *state
 	checkpoint checkpoint
 	frames     int // replayed
+
+	ran     map[runningNote]struct{} // what ran when the process before ended
+	crashed int                      // flights among that
 }
 
 // recovered sums up what was found.
 func (r *recovery) recovered() Recovered {
-	sum := Recovered{Topics: len(r.state.topics), Frames: r.frames}
+	sum := Recovered{Topics: len(r.state.topics), Frames: r.frames, Crashed: r.crashed}
 	for _, t := range r.state.topics {
-		sum.Backlog += t.backlog()
-		sum.DeadLetters += t.dead
+		sum.Backlog += t.work.backlog() + t.hidden
+		t.eachLane(func(ln *lane) bool {
+			sum.DeadLetters += ln.deadN
+			return true
+		})
 	}
 	return sum
 }
@@ -100,11 +113,17 @@ func (r *recovery) loadTopic(tenant, name string, body []byte, err error) error 
 	if err != nil {
 		return fmt.Errorf("topic %s of tenant %s: %w", name, tenant, err)
 	}
-	t.whole = t.ready == 0
-	t.unread = t.cursor
 	r.state.policies = r.state.policies || t.stored != (Policy{})
 	r.state.insert(t)
-	return errors.Join(r.loadFlights(t), r.loadAside(t), r.loadDelayed(t), r.loadExpiries(t), r.loadKeys(t))
+	r.state.watched[t] = struct{}{}
+	if err := r.loadGroups(t); err != nil {
+		return err
+	}
+	t.eachLane(func(ln *lane) bool {
+		err = errors.Join(r.loadFlights(ln), r.loadDead(ln))
+		return err == nil
+	})
+	return errors.Join(err, r.loadDelayed(t), r.loadExpiries(t), r.loadKeys(t))
 }
 
 // each decodes the records under prefix, and stops at the first fault.
@@ -122,26 +141,53 @@ func (r *recovery) each(t *topic, prefix []byte, decode func(key, body []byte) e
 	return errors.Join(fault, err)
 }
 
-func (r *recovery) loadFlights(t *topic) error {
-	return r.each(t, t.key().Lanes(""), func(key, body []byte) error {
-		f, err := decodeFlight(store.Position(key), body)
+func (r *recovery) loadGroups(t *topic) error {
+	return r.each(t, t.key().Groups(), func(key, body []byte) error {
+		ln, err := decodeGroup(t, t.key().GroupName(key), body)
 		if err != nil {
 			return err
 		}
-		f.stored = true
-		t.addFlight(f)
-		if f.position >= t.cursor {
-			t.aside[f.position] = struct{}{}
+		if t.groups == nil {
+			t.groups = map[string]*lane{}
 		}
+		t.groups[ln.name] = ln
 		return nil
 	})
 }
 
-// loadAside finds the dead letters that died before their turn came.
-func (r *recovery) loadAside(t *topic) error {
-	key := t.key()
-	return r.store.Scan(key.DeadLetters(""), key.Dead("", t.cursor), func(key, _ []byte, _ error) bool {
-		t.aside[store.Position(key)] = struct{}{}
+// loadFlights reads what is in flight and what is parked.
+func (r *recovery) loadFlights(ln *lane) error {
+	return r.each(ln.topic, ln.topic.key().Lanes(ln.name), func(key, body []byte) error {
+		position := store.Position(key)
+		f, hash, err := decodeFlight(position, body)
+		if err != nil {
+			return err
+		}
+		if f == nil {
+			ln.park(position, hash)
+			return nil
+		}
+		f.stored = true
+		ln.addFlight(f)
+		ln.setAside(position, &f.origin)
+		return nil
+	})
+}
+
+// loadDead counts the dead letters, some of which died before their turn came.
+func (r *recovery) loadDead(ln *lane) error {
+	key := ln.topic.key()
+	return r.store.Scan(key.DeadLetters(ln.name), key.DeadLetters(ln.name), func(key, body []byte, err error) bool {
+		var o origin
+		if err == nil {
+			if d, err := decodeDead(body); err == nil {
+				o = d.origin
+			}
+		}
+		position := store.Position(key)
+		ln.dead.add(position)
+		ln.deadN++
+		ln.setAside(position, &o)
 		return true
 	})
 }
@@ -193,6 +239,9 @@ func (r *recovery) replay(f journal.Frame) (err error) {
 	if err != nil {
 		return fmt.Errorf("frame %d: %w", f.Number, err)
 	}
+	if err := failpoint.Hit("recover.replay"); err != nil {
+		return err
+	}
 	decoded.apply(r.state, f.Number)
 	r.checkpoint.frame = f.Number
 	r.frames++
@@ -204,6 +253,9 @@ func (r *recovery) replay(f journal.Frame) (err error) {
 
 // flush stores the effects so far. Between two frames the state is exactly that of the frames up to the checkpoint.
 func (r *recovery) flush() error {
+	if err := failpoint.Hit("recover.flush"); err != nil {
+		return err
+	}
 	r.checkpoint.nextPosition = r.state.nextPosition
 	b := r.state.effects.cut(r.checkpoint)
 	if _, err := r.store.Write(b.early, b.last, b.record); err != nil {
@@ -217,20 +269,11 @@ func (r *recovery) flush() error {
 
 // finish voids the leases of the process before, stores everything, durably, and begins the journal anew.
 func (r *recovery) finish(j *journal.Journal) error {
-	now := time.Now().UnixNano()
-	for _, t := range r.state.topics {
-		for _, f := range t.flights {
-			if !f.leased {
-				continue
-			}
-			if r.state.effects.full() { // a crash here voids the rest of them at the next Open
-				if err := r.flush(); err != nil {
-					return err
-				}
-			}
-			t.moveFlight(f, false, now)
-			r.state.effects.putFlight(t, f)
-		}
+	if err := failpoint.Hit("recover.finish"); err != nil {
+		return err
+	}
+	if err := r.voidLeases(time.Now().UnixNano()); err != nil {
+		return err
 	}
 	r.checkpoint.opening++
 	if r.checkpoint.opening >= 1<<(64-idCounterBits) {
@@ -239,9 +282,38 @@ func (r *recovery) finish(j *journal.Journal) error {
 	if err := r.flush(); err != nil {
 		return err
 	}
+	if err := failpoint.Hit("recover.flushed"); err != nil {
+		return err
+	}
 	if err := r.store.Sync(); err != nil {
 		return err
 	}
 	clear(r.state.touched)
-	return j.Restart()
+	if err := j.Restart(); err != nil {
+		return err
+	}
+	return failpoint.Hit("recover.restarted")
+}
+
+func (r *recovery) voidLeases(now int64) (err error) {
+	for _, t := range r.state.topics {
+		t.eachLane(func(ln *lane) bool {
+			for _, f := range ln.flights {
+				if !f.leased {
+					continue
+				}
+				if r.state.effects.full() { // a crash here voids the rest of them at the next Open
+					if err = r.flush(); err != nil {
+						return false
+					}
+				}
+				r.void(ln, f, now)
+			}
+			return true
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -56,6 +56,7 @@ func (c *committer) sync() error {
 	if err := c.log.journal.Sync(); err != nil {
 		return c.fail(err)
 	}
+	c.marked()
 	c.flushed(time.Since(start))
 	return nil
 }

@@ -87,31 +87,35 @@ func validateSettlements(settlements []Settlement, outbox bool) error {
 
 // planSettlement checks the lease and makes the settlement's times absolute.
 func (l *Log) planSettlement(s *Settlement, now time.Time) (settled, error) {
-	if !l.holds(s.Lease) {
+	ln := l.holds(s.Lease)
+	if ln == nil {
 		return settled{}, ErrLeaseLost
 	}
-	item := settled{
-		name:     laneName{TopicName{s.Lease.Tenant, s.Lease.Topic}, s.Lease.Lane},
-		position: s.Lease.Position, verdict: s.Verdict, reason: s.Reason,
-	}
+	item := settled{name: ln.id(), position: s.Lease.Position, verdict: s.Verdict, reason: s.Reason}
 	switch s.Verdict {
 	case Retry, Release:
 		item.at = now.Add(max(s.Delay, 0)).UnixNano()
 	case Bury:
 		item.at, item.receipt = now.UnixNano(), s.Receipt
 	case Ack:
+		item.keep = l.keeps(ln.topic)
 	}
 	return item, nil
 }
 
-// holds reports whether the lease is the newest of its message.
-func (l *Log) holds(lease Lease) bool {
-	t := l.state.topics[TopicName{lease.Tenant, lease.Topic}]
-	if t == nil || lease.Lane != "" {
-		return false
+// keeps reports whether the messages of a topic stay for a while after all lanes are done with them. Log.mu is held.
+func (l *Log) keeps(t *topic) bool { return l.admission.view(l.state, t.name).KeepMilli.Value > 0 }
+
+// holds returns the lane of a lease that is the newest of its message, or nil.
+func (l *Log) holds(lease Lease) *lane {
+	ln := l.state.existing(laneName{TopicName{lease.Tenant, lease.Topic}, lease.Lane})
+	if ln == nil {
+		return nil
 	}
-	f := t.flights[lease.Position]
-	return f != nil && f.leased && f.token == lease.Token
+	if f := ln.flights[lease.Position]; f == nil || !f.leased || f.token != lease.Token {
+		return nil
+	}
+	return ln
 }
 
 // Extend moves the end of the holder's own lease to d from now and returns it, or ErrLeaseLost.
@@ -121,14 +125,12 @@ func (l *Log) Extend(ctx context.Context, lease Lease, d time.Duration) (time.Ti
 	}
 	var until time.Time
 	err := l.submit(ctx, &request{bytes: entryOverheadBytes, need: needLittle, plan: func(now time.Time) (frame, error) {
-		if !l.holds(lease) {
+		ln := l.holds(lease)
+		if ln == nil {
 			return nil, ErrLeaseLost
 		}
 		until = now.Add(d)
-		return &extendFrame{
-			name:     laneName{TopicName{lease.Tenant, lease.Topic}, lease.Lane},
-			position: lease.Position, until: until.UnixNano(),
-		}, nil
+		return &extendFrame{name: ln.id(), position: lease.Position, until: until.UnixNano()}, nil
 	}})
 	return until, err
 }

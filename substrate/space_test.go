@@ -1,18 +1,11 @@
 package substrate
 
 import (
-	"errors"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/longshore/longshore/limits"
 )
 
 func TestStorageWatermarks(t *testing.T) {
@@ -57,60 +50,5 @@ func TestStorageWatermarks(t *testing.T) {
 	free.Store(200)
 	settle(t, l, d[2], Ack, "")
 	require.NoError(t, publishOne())
-	require.NoError(t, l.Err())
-}
-
-// TestFullDisk fills a small file system, drains it, and goes on, several times, without a restart.
-func TestFullDisk(t *testing.T) {
-	if testing.Short() {
-		t.Skip("fills a disk of 1.5 GiB")
-	}
-	disk := t.TempDir()
-	if out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size=1536m", "tmpfs", disk).CombinedOutput(); err != nil {
-		t.Skipf("needs to mount a tmpfs: %s", out)
-	}
-	t.Cleanup(func() {
-		require.NoError(t, exec.Command("umount", "-l", disk).Run()) //nolint:noctx // the test's context has ended
-	})
-	l, err := Open(t.Context(), Options{
-		Dir: filepath.Join(disk, "log"), SegmentBytes: 16 * limits.MiB,
-		StorageLowBytes: 768 * limits.MiB, StorageReserveBytes: 384 * limits.MiB,
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, l.Close()) })
-	payload := strings.Repeat("x", 50_000)
-	for cycle := range 2 {
-		published := 0
-		for {
-			msgs := make([]Message, 20)
-			for i := range msgs {
-				msgs[i] = l.newMessage(testTopic, payload)
-			}
-			_, err := l.Publish(t.Context(), msgs...)
-			if errors.Is(err, ErrStorageFull) {
-				break
-			}
-			require.NoError(t, err)
-			published += len(msgs)
-		}
-		require.Greater(t, published, 1_000, "cycle %d", cycle)
-		require.NoError(t, os.WriteFile(filepath.Join(disk, "other"), make([]byte, 20*limits.MiB), 0o600))
-		for acked := 0; acked < published; {
-			deliveries := claim(t, l, testTopic, 100)
-			require.NotEmpty(t, deliveries)
-			var s []Settlement
-			for _, d := range deliveries {
-				s = append(s, Settlement{Lease: d.Lease, Verdict: Ack})
-			}
-			require.NoError(t, l.Settle(t.Context(), s, nil))
-			acked += len(s)
-		}
-		require.NoError(t, os.Remove(filepath.Join(disk, "other")))
-		room := func() bool {
-			free, err := l.space.free()
-			return err == nil && free > l.space.low+300*limits.MiB
-		}
-		require.Eventually(t, room, 30*time.Second, 50*time.Millisecond, "the space comes back, cycle %d", cycle)
-	}
 	require.NoError(t, l.Err())
 }

@@ -1,10 +1,9 @@
 package substrate
 
 import (
+	"cmp"
+	"maps"
 	"slices"
-	"sync"
-
-	"github.com/longshore/longshore/limits"
 )
 
 // state is all that the log knows beside the messages themselves. It is a function of the frames: apply changes it, in
@@ -18,6 +17,7 @@ type state struct {
 	delayed      timers[*delayed]    // messages that are not visible yet
 	expiries     timers[*expiry]     // messages that expire
 	policies     bool                // a topic has, or had, a stored policy
+	watched      map[*topic]struct{} // topics that the sweep has to look at: all that have groups, or something to sweep
 }
 
 func newState() *state {
@@ -27,41 +27,34 @@ func newState() *state {
 		nextPosition: 1,
 		effects:      newEffects(),
 		touched:      map[*topic]struct{}{},
+		watched:      map[*topic]struct{}{},
 	}
 }
 
-// topic is the state of one topic and of its default lane. Lanes of consumer groups will stand beside it.
+// topic is the state of one topic.
 type topic struct {
 	name   TopicName
 	paused bool
 	stored Policy
 
-	cursor  uint64 // positions below it were claimed at least once, or are done
-	ready   int64  // messages from the cursor on
-	leased  int64  // flights under a lease
-	dead    int64
-	flights map[uint64]*flight // claimed and not done: under a lease, or waiting for a retry
-	timers  timers[*flight]    // the flights, by when they may be claimed again
-	hidden  int64              // delayed messages that are not visible yet
+	work    *lane            // the default lane
+	groups  map[string]*lane // nil until there is one
+	mode    LaneMode         // of the default lane
+	claimed bool             // the default lane was claimed from
 
+	hidden   int64              // delayed messages that are not visible yet
+	visible  uint64             // messages that ever became visible
+	pinned   int64              // payload bytes of messages that stay for groups, or are kept: see pin
 	expiring map[uint64]*expiry // messages with a ttl or a deadline that are visible and not done
 	keys     firstUses          // idempotency keys in use
 
+	// unswept are the positions among which messages may be stored that no lane needs any more.
+	unswept span
+
 	published, acked, buried, redriven, discarded uint64
 
-	tail   []*entry // messages that are not in the store yet, by position; settled ones are marked gone
-	window []*entry // the next messages from the cursor on, by position
-	whole  bool     // the window holds all of them
-	wbytes int64    // bytes of the window
-	unread uint64   // the store and the tail are to be read from this position on, when the window is empty
-
-	// aside are positions from unread on that are not fresh any more, although nobody claimed them in their turn: they
-	// expired, and may have been redriven since.
-	aside map[uint64]struct{}
-
-	evictions uint64       // how often the tail was cut from the front
-	filling   sync.Mutex   // held by whoever fills the window; taken before Log.mu
-	oldest    oldestCached // of the messages from the cursor on
+	tail      []*entry // messages that are not in the store yet, by position; settled ones are marked gone
+	evictions uint64   // how often the tail was cut from the front
 }
 
 // entry is a message that is held in memory. body is its record, nil if it has to be read again (it does not check).
@@ -73,32 +66,28 @@ type entry struct {
 	gone     bool   // done before it reached the store
 }
 
-// flight is a message that was claimed at least once, or redriven.
-type flight struct {
-	position uint64
-	leased   bool
-	at       int64 // unix ns: end of the lease, or when it may be claimed again
-	attempt  int
-	token    uint64 // the number of the claim's frame
-	reason   string // of the last failure
-	origin   origin
-
-	index  int  // in the topic's timers
-	stored bool // the store has a record of it
-}
-
 // origin is what stays the same about a message while it is tried, dies and is redriven.
 type origin struct {
 	id           messageID
 	payloadBytes int
 	redriven     int
 	operator     string // who redrove it last
+	priority     uint8
+	order        uint64 // hash of its ordering key; 0 if it has none
 
 	expires  int64 // unix ns, 0 if never; known while the message becomes visible, then see expiry
 	deadline bool  // expires is a deadline
 }
 
-// deadRecord is a dead letter of the default lane.
+// level is the priority that counts: an ordering key beats it.
+func (o *origin) level() uint8 {
+	if o.order != 0 {
+		return 0
+	}
+	return o.priority
+}
+
+// deadRecord is a dead letter of a lane.
 type deadRecord struct {
 	attempts int
 	reason   string
@@ -108,10 +97,9 @@ type deadRecord struct {
 }
 
 func newTopic(name TopicName) *topic {
-	return &topic{
-		name: name, whole: true,
-		flights: map[uint64]*flight{}, expiring: map[uint64]*expiry{}, aside: map[uint64]struct{}{},
-	}
+	t := &topic{name: name, expiring: map[uint64]*expiry{}}
+	t.work = newLane(t, "")
+	return t
 }
 
 // topic returns the named topic, which it makes if there is none.
@@ -129,108 +117,109 @@ func (s *state) insert(t *topic) {
 	s.perTenant[t.name.Tenant]++
 }
 
-// backlog is what max_depth counts.
-func (t *topic) backlog() int64 { return t.ready + t.hidden + int64(len(t.flights)) }
-
-func (t *topic) addFlight(f *flight) {
-	t.flights[f.position] = f
-	t.timers.push(f)
-	if f.leased {
-		t.leased++
+// lane returns the named lane, or nil. The default lane of a topic is made with it.
+func (s *state) lane(name laneName) *lane {
+	if name.lane == "" {
+		return s.topic(name.topic).work
 	}
+	return s.existing(name)
 }
 
-func (t *topic) removeFlight(f *flight) {
-	t.setLeased(f, false)
-	t.timers.remove(f)
-	delete(t.flights, f.position)
+// existing returns the named lane, or nil.
+func (s *state) existing(name laneName) *lane {
+	t := s.topics[name.topic]
+	switch {
+	case t == nil:
+		return nil
+	case name.lane == "":
+		return t.work
+	}
+	return t.groups[name.lane]
 }
 
-// moveFlight changes when a flight may be claimed again.
-func (t *topic) moveFlight(f *flight, leased bool, at int64) {
-	t.setLeased(f, leased)
-	f.at = at
-	t.timers.fix(f)
-}
-
-func (t *topic) setLeased(f *flight, leased bool) {
-	if f.leased == leased {
+// eachLane calls yield for the default lane and for each group, in no order, until it returns false.
+func (t *topic) eachLane(yield func(*lane) bool) {
+	if !yield(t.work) {
 		return
 	}
-	f.leased = leased
-	if leased {
-		t.leased++
-	} else {
-		t.leased--
+	for ln := range maps.Values(t.groups) {
+		if !yield(ln) {
+			return
+		}
 	}
 }
 
-// enqueue takes a new message into the tail, and into the window if that reaches so far.
+// depth is what max_depth counts: the backlog of the default lane, or, without one, the largest of a group.
+func (t *topic) depth() int64 {
+	depth := t.work.backlog()
+	if !t.work.owes {
+		for _, ln := range t.groups {
+			depth = max(depth, ln.backlog())
+		}
+	}
+	return depth + t.hidden
+}
+
+// needed reports whether a lane still wants the message kept.
+func (t *topic) needed(position uint64, o *origin) bool {
+	found := false
+	t.eachLane(func(ln *lane) bool {
+		found = ln.needs(position, o)
+		return !found
+	})
+	return found
+}
+
+// isDead reports whether the message at position is a dead letter of any lane.
+func (t *topic) isDead(position uint64) bool {
+	found := false
+	t.eachLane(func(ln *lane) bool {
+		found = ln.dead.has(position)
+		return !found
+	})
+	return found
+}
+
+// pin counts payload bytes of messages that are stored, that the default lane does not need, and that are no dead letters:
+// what retention bounds.
+func (t *topic) pin(bytes int) { t.pinned = max(t.pinned+int64(bytes), 0) }
+
+// enqueue takes a message that becomes visible into the tail, and into the lanes that are owed it.
 func (t *topic) enqueue(e *entry) {
+	t.visible++
 	t.tail = append(t.tail, e)
-	if t.whole {
-		t.whole = t.extendWindow(e)
+	if t.work.owes {
+		t.work.stream(e.origin.level()).offer(e)
+	}
+	for _, ln := range t.groups {
+		if !ln.closing {
+			ln.base().offer(e)
+		}
 	}
 }
 
-// extendWindow appends an entry, unless the window is full.
-func (t *topic) extendWindow(e *entry) bool {
-	if len(t.window) >= limits.WindowMessages || t.wbytes+int64(len(e.body)) > limits.WindowBytes && len(t.window) > 0 {
-		return false
-	}
-	t.window = append(t.window, e)
-	t.wbytes += int64(len(e.body))
-	t.unread = e.position + 1
-	return true
-}
-
-// leaveOut takes a position out of the fresh messages.
-func (t *topic) leaveOut(position uint64) {
-	i := slices.IndexFunc(t.window, func(e *entry) bool { return e.position == position })
-	switch {
-	case i >= 0:
-		t.wbytes -= int64(len(t.window[i].body))
-		t.window = slices.Delete(t.window, i, i+1)
-	case position >= t.unread:
-		t.aside[position] = struct{}{}
-	}
-}
-
-// advance moves the cursor past position and drops what lies behind it from the window.
-func (t *topic) advance(position uint64) {
-	t.cursor = position + 1
-	t.unread = max(t.unread, t.cursor)
-	n := 0
-	for n < len(t.window) && t.window[n].position < t.cursor {
-		t.wbytes -= int64(len(t.window[n].body))
-		t.window[n] = nil
-		n++
-	}
-	t.window = t.window[n:]
+// tailFrom returns the index of the first entry of the tail at a position or above.
+func (t *topic) tailFrom(position uint64) int {
+	i, _ := slices.BinarySearchFunc(t.tail, position, func(e *entry, p uint64) int { return cmp.Compare(e.position, p) })
+	return i
 }
 
 // inTail returns the entry at position, if the message is not in the store yet.
 func (t *topic) inTail(position uint64) *entry {
-	lo, hi := 0, len(t.tail)
-	for lo < hi {
-		if mid := (lo + hi) / 2; t.tail[mid].position < position {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	if lo < len(t.tail) && t.tail[lo].position == position && !t.tail[lo].gone {
-		return t.tail[lo]
+	if i := t.tailFrom(position); i < len(t.tail) && t.tail[i].position == position && !t.tail[i].gone {
+		return t.tail[i]
 	}
 	return nil
 }
 
-// before orders flights by when they may be claimed again, then by position.
-func (f *flight) before(g *flight) bool {
-	if f.at != g.at {
-		return f.at < g.at
+// mayHoldGarbage notes that messages from one position up to another may be stored that no lane needs any more.
+func (t *topic) mayHoldGarbage(from, to uint64) {
+	if from >= to {
+		return
 	}
-	return f.position < g.position
+	if t.unswept.from == t.unswept.to {
+		t.unswept = span{from, to}
+		return
+	}
+	t.unswept = span{min(t.unswept.from, from), max(t.unswept.to, to)}
 }
-
-func (f *flight) place() *int { return &f.index }

@@ -1,9 +1,7 @@
 package substrate
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -63,7 +61,7 @@ func (l *Log) SetDefaults(policies map[TopicName]Policy) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.admission.config = config
+	l.admission.configure(config)
 	return nil
 }
 
@@ -74,7 +72,7 @@ func (l *Log) Policy(tenant, topic string) (PolicyView, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.admission.view(l.state, TopicName{tenant, topic}), nil
+	return *l.admission.view(l.state, TopicName{tenant, topic}), nil
 }
 
 // Stats returns the counters of a topic, and whether it exists.
@@ -108,141 +106,24 @@ func (l *Log) Topics() []Stats {
 }
 
 func (l *Log) stats(t *topic) Stats {
-	fresh := l.oldestFresh(t)
+	oldest := l.oldest(t.work)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := Stats{
+	ln := t.work
+	return Stats{
 		Tenant: t.name.Tenant, Topic: t.name.Topic,
-		Ready: t.ready, Delayed: t.hidden + int64(len(t.flights)) - t.leased, Leased: t.leased,
-		DeadLetters: t.dead, Unflushed: l.unflushed[t.name], Paused: t.paused, Oldest: fresh,
+		Ready: ln.ready(), Parked: ln.parkedN, Delayed: t.hidden + int64(len(ln.flights)) - ln.leased, Leased: ln.leased,
+		DeadLetters: t.deadLetters(), Unflushed: l.unflushed[t.name], Paused: t.paused, Oldest: oldest,
+		Groups: len(t.groups), PinnedBytes: t.pinned,
 		Published: t.published, Acked: t.acked, Buried: t.buried, Redriven: t.redriven, Discarded: t.discarded,
 	}
-	for _, f := range t.flights {
-		if f.origin.id == (messageID{}) {
-			continue // its record doesn't check
-		}
-		if at := f.origin.id.time(); s.Oldest.IsZero() || at.Before(s.Oldest) {
-			s.Oldest = at
-		}
-	}
-	return s
 }
 
-// oldestCached is the publish time of the first message from a cursor on.
-type oldestCached struct {
-	cursor uint64
-	at     time.Time
-}
-
-// oldestReads bounds how many messages are read to find one whose record checks.
-const oldestReads = 8
-
-// oldestOf returns the publish time of the first entry whose record checks, or zero.
-func oldestOf(entries []*entry) time.Time {
-	for _, e := range entries {
-		if e.origin.id != (messageID{}) {
-			return e.origin.id.time()
-		}
-	}
-	return time.Time{}
-}
-
-// oldestFresh returns the publish time of the first message that was never claimed, or zero. It reads a few
-// messages, once for each place of the cursor.
-func (l *Log) oldestFresh(t *topic) time.Time {
-	l.mu.Lock()
-	if t.ready == 0 {
-		l.mu.Unlock()
-		return time.Time{}
-	}
-	if at := oldestOf(t.window); !at.IsZero() {
-		l.mu.Unlock()
-		return at
-	}
-	cached, from, view := t.oldest, t.cursor, l.lookAhead(t, t.cursor, oldestReads)
-	l.mu.Unlock()
-	if cached.cursor == from && !cached.at.IsZero() {
-		return cached.at
-	}
-	entries, _, err := l.read(t, view, from, oldestReads)
-	at := oldestOf(entries)
-	if err != nil || at.IsZero() {
-		return time.Time{} // closed, claimed since, or no record checks
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	t.oldest = oldestCached{from, at}
-	return at
-}
-
-// Peek returns up to n messages of the topic's backlog with positions above after, by position, without leasing them.
-func (l *Log) Peek(ctx context.Context, tenant, topic string, after uint64, n int) ([]Peeked, error) {
-	if err := validName(tenant, topic); err != nil {
-		return nil, err
-	}
-	t := l.find(TopicName{tenant, topic})
-	if t == nil {
-		return nil, ErrNotFound
-	}
-	n = min(max(n, 0), limits.DeadLetterPage)
-	peeked := l.peekFlights(t, after)
-	l.mu.Lock()
-	from := max(after+1, t.cursor)
-	view := l.lookAhead(t, from, n)
-	l.mu.Unlock()
-	entries, _, err := l.read(t, view, from, n)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		if !l.isAside(t, e.position) {
-			peeked = append(peeked, Peeked{Position: e.position, State: "ready"})
-		}
-	}
-	peeked = peeked[:min(n, len(peeked))]
-	kept := peeked[:0]
-	for _, p := range peeked {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		p.Message, err = l.message(t, p.Position)
-		switch {
-		case errors.Is(err, ErrClosed):
-			return nil, err
-		case err != nil:
-			continue // done since, or it does not check
-		}
-		kept = append(kept, p)
-	}
-	return kept, nil
-}
-
-// isAside reports whether the message at position is not fresh, although it is behind the cursor.
-func (l *Log) isAside(t *topic, position uint64) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, aside := t.aside[position]
-	return aside
-}
-
-func (l *Log) peekFlights(t *topic, after uint64) []Peeked {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := l.now().UnixNano()
-	var peeked []Peeked
-	for _, f := range t.flights {
-		if f.position <= after {
-			continue
-		}
-		p := Peeked{Position: f.position, State: "ready"}
-		if f.at > now {
-			p.State = "delayed"
-			if f.leased {
-				p.State = "leased"
-			}
-		}
-		peeked = append(peeked, p)
-	}
-	slices.SortFunc(peeked, func(a, b Peeked) int { return cmp.Compare(a.Position, b.Position) })
-	return peeked
+// deadLetters counts those of all lanes.
+func (t *topic) deadLetters() (n int64) {
+	t.eachLane(func(ln *lane) bool {
+		n += ln.deadN
+		return true
+	})
+	return n
 }

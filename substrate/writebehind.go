@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/substrate/internal/failpoint"
 )
 
 // writeBehind carries cuts of the state into the store, one at a time. The committer owns it; its goroutine writes.
@@ -55,7 +56,18 @@ func (l *Log) storeBatch(b *batch) error {
 		return err
 	}
 	if b.sync {
+		if err := failpoint.Hit("behind.sync"); err != nil {
+			return err
+		}
 		if err := l.store.Sync(); err != nil {
+			return err
+		}
+	}
+	if err := failpoint.Hit("behind.stored"); err != nil {
+		return err
+	}
+	if b.sync || b.synced { // segments of the journal become free: nothing else tells of their frames
+		if err := l.mark.file.Sync(); err != nil {
 			return err
 		}
 	}
@@ -98,6 +110,9 @@ func (c *committer) writeBehind() {
 
 // cut hands the effects to the write-behind. Only what is durable in the journal may reach the store.
 func (c *committer) cut(sync bool) error {
+	if err := failpoint.Hit("behind.cut"); err != nil {
+		return err
+	}
 	l, w := c.log, &c.behind
 	if l.journal.Synced() < c.lastDone {
 		if err := c.sync(); err != nil {
@@ -125,6 +140,7 @@ func (c *committer) behindDone(err error) {
 		_ = c.fail(err) // told through Log.Err: no caller waits for this
 		return
 	}
+	_ = failpoint.Hit("behind.release") // nothing can fail here
 	b := c.behind.storing
 	switch {
 	case b.sync:

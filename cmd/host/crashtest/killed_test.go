@@ -161,7 +161,7 @@ func (c *campaign) checkClaims(t *testing.T, logs map[substrate.TopicName]topicI
 		c.requireNotDone(t, l.next)
 		for _, claim := range l.claims {
 			c.claims[claim.message] = claim.attempt
-			require.GreaterOrEqual(t, claim.attempt, c.record.last[claim.message], "message %s", claim.message)
+			require.GreaterOrEqual(t, claim.attempt, c.record.charged(claim.message), "message %s", claim.message)
 			c.requireNotDone(t, claim.message)
 		}
 	}

@@ -34,6 +34,7 @@ type run struct {
 type record struct {
 	begun    map[string]int      // handlings that began, by message
 	last     map[string]int      // highest attempt that began
+	ended    map[string]int      // attempt whose handling ended, and no verdict was reported yet
 	acked    map[string]struct{} // messages whose acknowledgement was reported
 	comeback []string            // messages that were handled after that
 	attempts []run               // attempts that the host counted wrong
@@ -57,7 +58,7 @@ const (
 )
 
 func newRecord() *record {
-	return &record{begun: map[string]int{}, last: map[string]int{}, acked: map[string]struct{}{}}
+	return &record{begun: map[string]int{}, last: map[string]int{}, ended: map[string]int{}, acked: map[string]struct{}{}}
 }
 
 // read reads what the host that ended last has logged.
@@ -92,9 +93,11 @@ func (r *record) add(t *testing.T, l logLine) {
 			r.begins(run{l.Message, l.Attempt})
 		case endLine:
 			c.doing = settling
+			r.ended[l.Message] = l.Attempt
 		}
 	case "delivery":
 		c.doing = claiming
+		delete(r.ended, l.Message)
 		require.Contains(t, []string{"ack", "retry", "bury"}, l.Verdict, "message %s", l.Message)
 		if l.Verdict == "ack" {
 			r.acked[l.Message] = struct{}{}
@@ -102,8 +105,24 @@ func (r *record) add(t *testing.T, l logLine) {
 	}
 }
 
-// begins notes a handling. The host must have counted at least as many attempts as handlings began, and none twice.
+// charged returns how many attempts of a message must have been counted: a crash takes back that of a handling that had
+// ended and wasn't settled, unless it came right after the end.
+func (r *record) charged(message string) int {
+	last := r.last[message]
+	if last > 0 && r.ended[message] == last {
+		return last - 1
+	}
+	return last
+}
+
+// begins notes a handling. The host must have counted at least as many attempts as handlings began, but for those it took
+// back, and none twice.
 func (r *record) begins(this run) {
+	if this.attempt == r.last[this.message] && r.charged(this.message) < this.attempt {
+		r.begun[this.message]--
+		r.last[this.message]--
+	}
+	delete(r.ended, this.message)
 	r.begun[this.message]++
 	if this.attempt < r.begun[this.message] || this.attempt <= r.last[this.message] {
 		r.attempts = append(r.attempts, this)

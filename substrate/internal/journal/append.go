@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/substrate/internal/failpoint"
 )
 
 // keepBufferBytes is the largest write buffer kept for the next group.
@@ -34,6 +35,9 @@ func (j *Journal) Reserve(bytes int64) error {
 	s := j.free()
 	if s == nil {
 		return ErrFull
+	}
+	if err := failpoint.Hit("journal.allocate"); err != nil {
+		return err
 	}
 	if err := s.allocate(j.disk, j.options.SegmentBytes); err != nil {
 		return err
@@ -136,6 +140,9 @@ func (j *Journal) write(here, there []Frame) error {
 	if err := j.Sync(); err != nil {
 		return err
 	}
+	if err := failpoint.Hit("journal.switch"); err != nil {
+		return j.fail(err)
+	}
 	j.current, j.spare = j.spare, nil
 	return j.begin(j.current, there)
 }
@@ -170,8 +177,14 @@ func (j *Journal) put(s *segment, page []byte, frames []Frame) error {
 	}
 	off := s.end
 	s.end += int64(len(b))
+	if err := failpoint.Hit("journal.write"); err != nil {
+		return j.fail(err)
+	}
 	if _, err := s.file.WriteAt(b, off); err != nil {
 		return j.fail(fmt.Errorf("journal: write %s: %w", s.name(), err))
+	}
+	if err := failpoint.Hit("journal.written"); err != nil {
+		return j.fail(err)
 	}
 	j.number += uint64(len(frames))
 	s.last = j.number - 1
@@ -194,8 +207,14 @@ func (j *Journal) Sync() error {
 }
 
 func (j *Journal) datasync(s *segment) error {
+	if err := failpoint.Hit("journal.sync"); err != nil {
+		return j.fail(err)
+	}
 	if err := s.file.Datasync(); err != nil {
 		return j.fail(fmt.Errorf("journal: sync %s: %w", s.name(), err))
+	}
+	if err := failpoint.Hit("journal.synced"); err != nil {
+		return j.fail(err)
 	}
 	return nil
 }
@@ -225,6 +244,9 @@ func (j *Journal) invalidate(first *segment, start int64) error {
 
 // zero durably overwrites n bytes of s from off.
 func zero(s *segment, off, n int64) error {
+	if err := failpoint.Hit("journal.zero"); err != nil {
+		return err
+	}
 	_, err := s.file.WriteAt(make([]byte, n), off)
 	if err == nil {
 		err = s.file.Datasync()

@@ -136,6 +136,17 @@ func TestDamage(t *testing.T) {
 		require.EqualValues(t, 4, damage.To)
 		require.ErrorContains(t, err, "frames 4 to 4 are missing")
 	})
+	t.Run("AnEpochOlderThanTheOneKnownIsNotReplayed", func(t *testing.T) {
+		known := testOptions
+		known.Epoch = 2
+		old := d.clone()
+		require.Empty(t, replayed(t, old, known, 1))
+		j := start(t, old, known, 1)
+		require.EqualValues(t, 3, j.Epoch(), "younger than the one known")
+		require.EqualValues(t, 2, j.Next())
+		known.Epoch = 1
+		require.Equal(t, all, replayed(t, d.clone(), known, 0))
+	})
 	t.Run("NewerVersionsAreRefusedByNumber", func(t *testing.T) {
 		newer := d.clone()
 		h := newer.files[0].data[:headerBytes]

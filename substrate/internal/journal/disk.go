@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/longshore/longshore/substrate/internal/failpoint"
 )
 
 // disk is the folder of segment files. A segment's place in the ring is its slot. Tests put a disk with crashes and
@@ -84,6 +86,9 @@ func (d folder) create(slot int, bytes int64) (file, error) {
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close(), os.Remove(temporary))
+	}
+	if err := failpoint.Hit("journal.created"); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	if err = d.sync(); err != nil {
 		return nil, errors.Join(err, f.Close())

@@ -44,7 +44,7 @@
 //     it isn't replayed, and the journal stops for good.
 //
 // What can't be seen from here is the loss of the very last frames, if the disk loses what it had confirmed: nothing
-// after them says that they were durable.
+// after them says that they were durable. The caller keeps a mark of its own for that, with the Epoch and what was Synced.
 package journal
 
 import (
@@ -53,6 +53,7 @@ import (
 	"sync/atomic"
 
 	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/substrate/internal/failpoint"
 )
 
 // Options says where a journal lives and how large it is. Both sizes may differ from one Open to the next.
@@ -60,6 +61,9 @@ type Options struct {
 	Dir          string // must exist and be the journal's alone to write seg-0, seg-1, … in; nothing here locks it
 	SegmentBytes int64  // bytes of a segment file, a multiple of 4096 from 8192 to 4 GiB; 0 means limits.JournalSegmentBytes
 	Segments     int    // segments in the ring, 2 to 1024; 0 means limits.JournalSegments
+	// Epoch is the youngest that is known to have begun. The frames of a journal that knows only older ones are not replayed:
+	// it was put back, and its numbers may have been given to other frames since.
+	Epoch uint64
 }
 
 const maxSegments = 1024
@@ -127,8 +131,10 @@ func openOn(d disk, o Options, applied uint64, replay func(Frame) error) (*Journ
 		return nil, errors.Join(fmt.Errorf("journal: open: %w", err), j.closeFiles())
 	}
 	r := replayer{applied: applied, deliver: replay}
-	if err := r.run(live(j.segments())); err != nil {
-		return nil, errors.Join(err, j.closeFiles())
+	if j.epoch >= o.Epoch {
+		if err := r.run(live(j.segments())); err != nil {
+			return nil, errors.Join(err, j.closeFiles())
+		}
 	}
 	j.number = max(r.next, applied+1)
 	return j, nil
@@ -176,11 +182,14 @@ func (j *Journal) Restart() error {
 	if j.current != nil {
 		return errors.New("journal: Restart was called twice")
 	}
+	if err := failpoint.Hit("journal.restart"); err != nil {
+		return err
+	}
 	oldest := j.oldest()
 	if err := oldest.allocate(j.disk, j.options.SegmentBytes); err != nil {
 		return err
 	}
-	j.epoch++
+	j.epoch = max(j.epoch, j.options.Epoch) + 1
 	if err := j.begin(oldest, nil); err != nil {
 		return err
 	}
@@ -240,6 +249,9 @@ func (j *Journal) dropSurplus() error {
 	}
 	return nil
 }
+
+// Epoch returns the youngest epoch that has begun: after Restart that of all frames that are appended.
+func (j *Journal) Epoch() uint64 { return j.epoch }
 
 // Next returns the number of the next frame.
 func (j *Journal) Next() uint64 { return j.number }

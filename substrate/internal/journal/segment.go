@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/substrate/internal/failpoint"
 )
 
 // maxSegmentBytes bounds Options.SegmentBytes, and how much of a file is read whatever its size.
@@ -52,6 +53,9 @@ func (s *segment) allocate(d disk, bytes int64) error {
 		return nil
 	}
 	if err := s.close(); err != nil {
+		return err
+	}
+	if err := failpoint.Hit("journal.create"); err != nil {
 		return err
 	}
 	f, err := d.create(s.slot, bytes)

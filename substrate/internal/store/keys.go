@@ -4,14 +4,17 @@ import "encoding/binary"
 
 // The classes of keys of a topic. State sorts before every other class, so that Topics can hop from one topic's state to the next.
 const (
-	classState   = 'A'
-	classDead    = 'B'
-	classDelayed = 'D'
-	classHidden  = 'H'
-	classKey     = 'K'
-	classLane    = 'L'
-	classMessage = 'M'
-	classExpiry  = 'X'
+	classState    = 'A'
+	classDead     = 'B'
+	classDelayed  = 'D'
+	classGroup    = 'G'
+	classHidden   = 'H'
+	classKey      = 'K'
+	classLane     = 'L'
+	classMessage  = 'M'
+	classPriority = 'P'
+	classExpiry   = 'X'
+	endClass      = 0xff // no class
 )
 
 // metaTenant is the length of no tenant: keys that start with it belong to the log itself.
@@ -58,8 +61,17 @@ func (t Topic) Dead(lane string, position uint64) []byte {
 // DeadLetters returns the prefix of the dead letters of lane.
 func (t Topic) DeadLetters(lane string) []byte { return t.class(classDead, lane) }
 
-// Position returns the position that a key of a message, lane or dead letter ends with.
-func Position(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-8:]) }
+// Position returns the position that a key of a message, lane or dead letter ends with, or 0, which is none, if the key is
+// too short to be one.
+func Position(key []byte) uint64 { return number(key, 8) }
+
+// number returns the 8 bytes that begin so many bytes before the end of the key, or 0 if it is shorter.
+func number(key []byte, fromEnd int) uint64 {
+	if len(key) < fromEnd {
+		return 0
+	}
+	return binary.BigEndian.Uint64(key[len(key)-fromEnd:])
+}
 
 func (t Topic) class(class byte, lane string) []byte {
 	k := make([]byte, 0, len(t.prefix)+2+len(lane)+8)
@@ -68,8 +80,8 @@ func (t Topic) class(class byte, lane string) []byte {
 	return append(k, lane...)
 }
 
-// end returns the first key after all keys of the topic: no class is 0xff.
-func (t Topic) end() []byte { return append(t.prefix[:len(t.prefix):len(t.prefix)], 0xff) }
+// end returns the first key after all keys of the topic.
+func (t Topic) end() []byte { return append(t.prefix[:len(t.prefix):len(t.prefix)], endClass) }
 
 // parseTopic splits a key into its topic and the rest, or returns ok = false for a key that is not one of a topic.
 func parseTopic(key []byte) (tenant, topic string, ok bool) {
@@ -78,7 +90,7 @@ func parseTopic(key []byte) (tenant, topic string, ok bool) {
 		return "", "", false
 	}
 	topic, rest, ok = cutString(rest)
-	return tenant, topic, ok && topic != "" && len(rest) > 0
+	return tenant, topic, ok && topic != "" && len(rest) > 0 && rest[0] != endClass
 }
 
 func cutString(b []byte) (s string, rest []byte, ok bool) {
@@ -106,8 +118,8 @@ func (t Topic) Hidden(number uint64) []byte {
 // AllDelayed returns the prefix of the delayed messages.
 func (t Topic) AllDelayed() []byte { return t.one(classDelayed) }
 
-// Due returns the due time of the key of a delayed message.
-func Due(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-16:]) }
+// Due returns the due time of the key of a delayed message, or 0 if the key is too short to be one.
+func Due(key []byte) uint64 { return number(key, 16) }
 
 // Idempotency returns the key of the first use of an idempotency key, by its hash.
 func (t Topic) Idempotency(hash []byte) []byte { return append(t.one(classKey), hash...) }
@@ -128,3 +140,20 @@ func (t Topic) one(class byte) []byte {
 	k := make([]byte, 0, len(t.prefix)+17)
 	return append(append(k, t.prefix...), class)
 }
+
+// Group returns the key of the state of a consumer group.
+func (t Topic) Group(name string) []byte { return append(t.one(classGroup), name...) }
+
+// Groups returns the prefix of the consumer groups.
+func (t Topic) Groups() []byte { return t.one(classGroup) }
+
+// GroupName returns the name that the key of a consumer group of t ends with.
+func (t Topic) GroupName(key []byte) string { return string(key[len(t.prefix)+1:]) }
+
+// Priority returns the key of the pointer to the message of a priority at position.
+func (t Topic) Priority(level uint8, position uint64) []byte {
+	return binary.BigEndian.AppendUint64(append(t.one(classPriority), level), position)
+}
+
+// Priorities returns the prefix of the pointers to messages of a priority.
+func (t Topic) Priorities(level uint8) []byte { return append(t.one(classPriority), level) }

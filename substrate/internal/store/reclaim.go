@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/dgraph-io/badger/v4"
+
+	"github.com/longshore/longshore/substrate/internal/failpoint"
 )
 
 // gcRatio is the share of a value log that has to be garbage for it to be rewritten.
@@ -17,6 +19,9 @@ const gcRatio = 0.3
 func (s *Store) Reclaim() error {
 	if err := s.flushMemtable(); err != nil {
 		return fmt.Errorf("store: reclaim: %w", err)
+	}
+	if err := failpoint.Hit("reclaim.flatten"); err != nil {
+		return err
 	}
 	if err := s.db.Flatten(1); err != nil {
 		return fmt.Errorf("store: reclaim: flatten: %w", err)
@@ -39,6 +44,9 @@ func (s *Store) flushMemtable() error {
 	if err := s.commit([]Op{{Key: nudge, Body: []byte{}}}); err != nil {
 		return err
 	}
+	if err := failpoint.Hit("reclaim.drop"); err != nil {
+		return err
+	}
 	if err := s.db.DropPrefix(nudge); err != nil {
 		return fmt.Errorf("flush: %w", err)
 	}
@@ -53,12 +61,18 @@ func (s *Store) collectValues() (bool, error) {
 	defer txn.Discard()
 	it := txn.NewIterator(badger.IteratorOptions{})
 	defer it.Close()
+	if err := failpoint.Hit("reclaim.collect"); err != nil {
+		return false, err
+	}
 	err := s.db.RunValueLogGC(gcRatio)
 	if errors.Is(err, badger.ErrNoRewrite) {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("value log: %w", err)
+	}
+	if err := failpoint.Hit("reclaim.rewritten"); err != nil {
+		return false, err
 	}
 	return true, s.flush()
 }

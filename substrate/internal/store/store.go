@@ -8,14 +8,16 @@
 //	len tenant | len topic | 'A'                          state of the topic: cursors, counters, policy
 //	len tenant | len topic | 'B' | len lane | position    dead letter (its message stays under 'M')
 //	len tenant | len topic | 'D' | due ns | number        what to know of a message that is not visible yet
+//	len tenant | len topic | 'G' | name                   state of a consumer group: cursor, counters
 //	len tenant | len topic | 'H' | number                 that message
 //	len tenant | len topic | 'K' | hash                   first use of an idempotency key
 //	len tenant | len topic | 'L' | len lane | position    delivery state: lease, attempts, last reason
 //	len tenant | len topic | 'M' | position               message
+//	len tenant | len topic | 'P' | priority u8 | position  pointer to a message with a priority that nobody claimed yet
 //	len tenant | len topic | 'X' | position               end of a message with a ttl or a deadline
 //	0 | "checkpoint"                                      up to which frame the journal is in the store
 //
-// The classes F, G, P and Q are kept for fence marks, groups, priorities and quarantine.
+// The classes F and Q are kept for fence marks and quarantine.
 //
 // # Records
 //
@@ -39,6 +41,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/substrate/internal/failpoint"
 )
 
 const (
@@ -56,8 +59,8 @@ const (
 // ErrNotFound says that there is no record under the key.
 var ErrNotFound = errors.New("no such record")
 
-// ErrDamaged says that a table does not check.
-var ErrDamaged = errors.New("a table is damaged")
+// ErrDamaged says that a file of the store does not check, or is missing.
+var ErrDamaged = errors.New("the store is damaged")
 
 // ErrClosed is returned by reads after Close.
 var ErrClosed = errors.New("the store is closed")
@@ -76,6 +79,7 @@ type Store struct {
 	closed bool         // guarded by use
 
 	snapshots atomic.Int64 // that are not closed yet
+	inventory inventory    // as it was written last; the writer's
 }
 
 // Open opens or makes the store in dir. If another process holds it, Open tries again until wait has passed and then says so.
@@ -90,15 +94,12 @@ func Open(ctx context.Context, dir string, wait time.Duration) (*Store, error) {
 	if err := removeEmpty(dir); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	db, err := badger.Open(options(dir))
+	db, err := openChecked(dir)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("store: open %s: %w", dir, err), lock.Close())
+		return nil, errors.Join(err, lock.Close())
 	}
 	s := &Store{db: db, dir: dir, lock: lock}
 	s.flush = s.syncFiles
-	if err := s.verify(); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
 	return s, nil
 }
 
@@ -108,6 +109,26 @@ func (s *Store) verify() error {
 		return fmt.Errorf("store: %w: %w", ErrDamaged, err)
 	}
 	return nil
+}
+
+// openChecked opens the database, once its files are known to be whole: so far as Badger looks, it takes what does not check
+// for the trace of a crash, and goes on without it.
+func openChecked(dir string) (*badger.DB, error) {
+	if err := checkInventory(dir); err != nil {
+		return nil, err
+	}
+	if err := verifyTables(dir); err != nil {
+		return nil, err
+	}
+	db, err := badger.Open(options(dir))
+	var system syscall.Errno
+	switch {
+	case errors.As(err, &system) && !errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("store: open %s: %w", dir, err)
+	case err != nil:
+		return nil, fmt.Errorf("%w: open %s: %w", ErrDamaged, dir, err)
+	}
+	return db, nil
 }
 
 func options(dir string) badger.Options {
@@ -135,6 +156,9 @@ func (s *Store) Close() error {
 	defer s.use.Unlock()
 	s.closed = true
 	err := s.db.Close()
+	if err == nil {
+		err = s.takeInventory() // its memtables are tables now
+	}
 	return errors.Join(err, s.lock.Close())
 }
 
@@ -152,6 +176,9 @@ func (s *Store) Write(early, last []Op, checkpoint []byte) (synced bool, err err
 	s.grown.begin()
 	s.grown.add(early)
 	for len(early) > 0 {
+		if err := failpoint.Hit("store.early"); err != nil {
+			return false, err
+		}
 		n := fitting(early)
 		if err := s.commit(early[:n]); err != nil {
 			return false, err
@@ -165,7 +192,13 @@ func (s *Store) Write(early, last []Op, checkpoint []byte) (synced bool, err err
 	if err != nil {
 		return false, err
 	}
-	return synced, s.commit(last)
+	if err := failpoint.Hit("store.last"); err != nil {
+		return false, err
+	}
+	if err := s.commit(last); err != nil {
+		return false, err
+	}
+	return synced, failpoint.Hit("store.written")
 }
 
 // fitting returns how many of ops fit into one transaction, at least 1.
@@ -278,6 +311,23 @@ func (s *Store) Scan(prefix, from []byte, yield func(key, body []byte, err error
 		if !yield(it.Item().Key(), body, err) {
 			break
 		}
+	}
+	return nil
+}
+
+// Keys calls yield for each key under prefix from the key from on, in order, until yield returns false. It reads no values:
+// a record may not check. The key is valid during the call. The error is ErrClosed or nil.
+func (s *Store) Keys(prefix, from []byte, yield func(key []byte) bool) error {
+	s.use.RLock()
+	defer s.use.RUnlock()
+	if s.closed {
+		return ErrClosed
+	}
+	txn := s.db.NewTransaction(false)
+	defer txn.Discard()
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: prefix})
+	defer it.Close()
+	for it.Seek(from); it.ValidForPrefix(prefix) && yield(it.Item().Key()); it.Next() {
 	}
 	return nil
 }

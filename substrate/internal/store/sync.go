@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/longshore/longshore/substrate/internal/failpoint"
 )
 
 // Sync makes everything that Write stored before durable: it flushes each memtable log and value log that exists now,
@@ -26,13 +28,22 @@ func (s *Store) syncFiles() error {
 		if !isLogFile(e.Name()) {
 			continue
 		}
+		if err := failpoint.Hit("store.sync"); err != nil {
+			return err
+		}
 		err := syncFile(filepath.Join(s.dir, e.Name()))
 		if err != nil && !errors.Is(err, os.ErrNotExist) { // gone since: its table is synced
 			return fmt.Errorf("store: sync: %w", err)
 		}
 	}
+	if err := failpoint.Hit("store.sync-folder"); err != nil {
+		return err
+	}
 	if err := syncFile(s.dir); err != nil {
 		return fmt.Errorf("store: sync: %w", err)
+	}
+	if err := s.takeInventory(); err != nil {
+		return fmt.Errorf("store: inventory: %w", err)
 	}
 	return nil
 }

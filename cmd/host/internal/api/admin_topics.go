@@ -86,7 +86,7 @@ func (a *admin) peek(ctx context.Context, q *peekQuery) (wire.PeekedList, error)
 	if err := q.valid(); err != nil {
 		return wire.PeekedList{}, err
 	}
-	got, err := a.Log.Peek(ctx, q.Tenant, q.Topic, q.After, min(q.Limit, peekMessages))
+	got, err := a.Log.Peek(ctx, q.Tenant, q.Topic, "", q.After, min(q.Limit, peekMessages))
 	if err != nil {
 		return wire.PeekedList{}, err
 	}

@@ -71,7 +71,7 @@ func TestDataBatch(t *testing.T) {
 	t.Run("ReceiptsAreInTheOrderOfTheMessages", func(t *testing.T) {
 		got := batch(t, "open", `{"messages":[{"data":"ä","content_type":"text/plain","metadata":[{"key":"k","value":"v"}]},{"data_base64":"AP8="}]}`)
 		require.Len(t, got.Receipts, 2)
-		stored, err := h.log.Peek(t.Context(), testTenant, "open", 0, 10)
+		stored, err := h.log.Peek(t.Context(), testTenant, "open", "", 0, 10)
 		require.NoError(t, err)
 		require.Equal(t, "ä", string(stored[0].Message.Payload))
 		require.Equal(t, []substrate.Pair{{Key: "k", Value: "v"}}, stored[0].Message.Metadata)

@@ -114,7 +114,7 @@ func (h *harness) bury(t *testing.T, topic, reason string) {
 // only returns the one message that waits in a topic.
 func (h *harness) only(t *testing.T, topic string) substrate.Message {
 	t.Helper()
-	got, err := h.log.Peek(t.Context(), testTenant, topic, 0, 10)
+	got, err := h.log.Peek(t.Context(), testTenant, topic, "", 0, 10)
 	require.NoError(t, err)
 	require.Len(t, got, 1)
 	return got[0].Message

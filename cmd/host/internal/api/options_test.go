@@ -45,9 +45,11 @@ func TestDataOptions(t *testing.T) {
 			{"data":"a","ttl":"1h","deadline":"2033-05-18T03:33:20Z","idempotency_key":"k 1"}, {"data":"b"}, {"data":"c","delay":"2h"}]}`,
 			"Content-Type", wire.BatchContentType)
 		require.Equal(t, http.StatusCreated, w.Code, w.Body)
-		stored, err := h.log.Peek(t.Context(), testTenant, "open-batch", 0, 10)
+		stored, err := h.log.Peek(t.Context(), testTenant, "open-batch", "", 0, 10)
 		require.NoError(t, err)
-		require.Len(t, stored, 2, "the delayed one isn't visible")
+		require.Len(t, stored, 3)
+		require.Equal(t, "delayed", stored[2].State)
+		require.Equal(t, 2*time.Hour, stored[2].Message.Options.Delay)
 		require.Equal(t, want, stored[0].Message.Options)
 		require.Zero(t, stored[1].Message.Options)
 		receipts := published(t, w.Body).Receipts
@@ -87,7 +89,7 @@ func TestDataOptionsThatAreRefusedNameTheFieldAndWhatIsRight(t *testing.T) {
 		"DeadlineTwice":         {[]string{wire.DeadlineHeader, "2030-01-31T12:00:00Z", wire.DeadlineHeader, "x"}, "is given more than once"},
 		"EmptyIdempotencyKey":   {[]string{wire.IdempotencyKeyHeader, ""}, "has an idempotency_key that is empty"},
 		"KeyIsNotUTF8":          {[]string{wire.IdempotencyKeyHeader, "\xff"}, "idempotency_key that is empty or not UTF-8"},
-		"LongIdempotencyKey":    {[]string{wire.IdempotencyKeyHeader, strings.Repeat("k", limits.KeyBytes+1)}, "key bytes"},
+		"LongIdempotencyKey":    {[]string{wire.IdempotencyKeyHeader, strings.Repeat("k", limits.KeyBytes+1)}, "option idempotency key: want valid UTF-8 of at most 256 bytes"},
 		"IdempotencyKeyTwice":   {[]string{wire.IdempotencyKeyHeader, "a", wire.IdempotencyKeyHeader, "a"}, "Idempotency-Key is given more than once"},
 		"HeaderOfADelayedBatch": {[]string{"Content-Type", wire.BatchContentType, wire.DelayHeader, "1s"}, "options from each message (delay), not from X-Longshore-Delay"},
 		"HeaderOfABatchWithKey": {[]string{"Content-Type", wire.BatchContentType, wire.IdempotencyKeyHeader, "k"}, "(idempotency_key), not from Idempotency-Key"},
@@ -139,7 +141,7 @@ func TestIdempotencyKeys(t *testing.T) {
 		first, err := a.Publish(t.Context(), testTenant, "open", msgs)
 		require.NoError(t, err)
 		require.False(t, first[0].Duplicate, "the local user's key is not the anonymous producer's")
-		stored, err := h.log.Peek(t.Context(), testTenant, "open", first[0].Position-1, 1)
+		stored, err := h.log.Peek(t.Context(), testTenant, "open", "", first[0].Position-1, 1)
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprintf("local:%d", os.Getuid()), stored[0].Message.Options.Principal)
 

@@ -37,7 +37,7 @@ func openError(dir string, err error) error {
 // reportLog logs what was found in a log that was opened, and warns if its disk has too little room to take messages.
 func reportLog(log *zap.Logger, found substrate.Recovered, low int64, free func(dir string) (uint64, error), dir string) {
 	log.Info("log opened", zap.Int("topics", found.Topics), zap.Int64("backlog", found.Backlog),
-		zap.Int64("dead_letters", found.DeadLetters), zap.Int("frames_replayed", found.Frames))
+		zap.Int64("dead_letters", found.DeadLetters), zap.Int("frames_replayed", found.Frames), zap.Int("crashed_deliveries", found.Crashed))
 	switch bytes, err := free(dir); {
 	case err != nil:
 		log.Warn("publishes will be refused: the free space of the disk can't be told", zap.Error(err))

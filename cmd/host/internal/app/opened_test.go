@@ -20,7 +20,7 @@ import (
 func TestReportLog(t *testing.T) {
 	report := func(free uint64, err error) []observer.LoggedEntry {
 		core, seen := observer.New(zapcore.InfoLevel)
-		reportLog(zap.New(core), substrate.Recovered{Topics: 2, Backlog: 3, DeadLetters: 4, Frames: 5}, limits.StorageLowBytes,
+		reportLog(zap.New(core), substrate.Recovered{Topics: 2, Backlog: 3, DeadLetters: 4, Frames: 5, Crashed: 6}, limits.StorageLowBytes,
 			func(string) (uint64, error) { return free, err }, "d")
 		return seen.All()
 	}
@@ -29,7 +29,7 @@ func TestReportLog(t *testing.T) {
 		require.Len(t, got, 1)
 		require.Equal(t, "log opened", got[0].Message)
 		require.Equal(t, map[string]any{
-			"topics": int64(2), "backlog": int64(3), "dead_letters": int64(4), "frames_replayed": int64(5),
+			"topics": int64(2), "backlog": int64(3), "dead_letters": int64(4), "frames_replayed": int64(5), "crashed_deliveries": int64(6),
 		}, got[0].ContextMap())
 	})
 	t.Run("WarnsThatPublishesWillBeRefused", func(t *testing.T) {
