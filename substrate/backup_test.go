@@ -79,15 +79,48 @@ func fillWithEverything(t *testing.T, l *Log) (leased Lease) {
 	full.ContentType, full.Metadata, full.Envelope, full.Parent, full.Hops = "text/plain", []Pair{{"a", "b"}, {"a", ""}}, []byte("env"), "parent", 3
 	_, err = l.Publish(t.Context(), full)
 	require.NoError(t, err)
+	fillLanes(t, l)
 	depth := int64(1_000)
 	require.NoError(t, l.SetPolicy(t.Context(), testTenant, "bounded", Policy{MaxDepth: &depth}))
 	require.NoError(t, l.Pause(t.Context(), "other", "paused", true))
 	return d[1].Lease
 }
 
+// fillLanes leaves a topic with two groups, one of them ordered and in the middle of its work, and messages with priorities.
+func fillLanes(t *testing.T, l *Log) {
+	t.Helper()
+	hour := time.Hour.Milliseconds()
+	require.NoError(t, l.SetPolicy(t.Context(), testTenant, "fan", Policy{KeepMilli: &hour}))
+	for _, group := range []string{"idle", "ordered"} {
+		_, _, err := l.CreateGroup(t.Context(), testTenant, "fan", group, GroupOptions{})
+		require.NoError(t, err)
+	}
+	require.NoError(t, l.SetOrdering(t.Context(), testTenant, "fan", "ordered", OrderKey))
+	_, err := l.SetLaneMode(t.Context(), testTenant, "fan", LaneOn)
+	require.NoError(t, err)
+	for i, o := range []MessageOptions{{OrderingKey: "a"}, {OrderingKey: "a"}, {OrderingKey: "b"}, {Priority: 9}, {}} {
+		m := l.newMessage("fan", fmt.Sprint("fan ", i))
+		m.Options = o
+		_, err := l.Publish(t.Context(), m)
+		require.NoError(t, err)
+	}
+	r := claimRequest("fan", 1)
+	r.Lane = "ordered"
+	for _, v := range []Verdict{Bury, Ack} {
+		got, err := l.Claim(t.Context(), r)
+		require.NoError(t, err)
+		require.Len(t, got.Deliveries, 1)
+		settle(t, l, got.Deliveries[0], v, "of a group")
+	}
+	_, err = l.Claim(t.Context(), r)
+	require.NoError(t, err)
+	require.NoError(t, l.PauseLane(t.Context(), testTenant, "fan", "idle", true))
+}
+
 // view is what a user sees of a log.
 type view struct {
 	topics []Stats
+	groups [][]Group
 	peeked [][]Peeked
 	dead   [][]DeadLetter
 	policy []PolicyView
@@ -97,13 +130,19 @@ func viewOf(t *testing.T, l *Log) (v view) {
 	t.Helper()
 	v.topics = l.Topics()
 	for _, s := range v.topics {
-		p, err := l.Peek(t.Context(), s.Tenant, s.Topic, "", 0, limits.DeadLetterPage)
+		groups, err := l.Groups(s.Tenant, s.Topic)
 		require.NoError(t, err)
+		v.groups = append(v.groups, groups)
+		for _, g := range append(groups, Group{}) {
+			p, err := l.Peek(t.Context(), s.Tenant, s.Topic, g.Name, 0, limits.DeadLetterPage)
+			require.NoError(t, err)
+			v.peeked = append(v.peeked, p)
+		}
 		d, err := l.DeadLetters(t.Context(), s.Tenant, s.Topic, DeadLetterFilter{})
 		require.NoError(t, err)
 		policy, err := l.Policy(s.Tenant, s.Topic)
 		require.NoError(t, err)
-		v.peeked, v.dead, v.policy = append(v.peeked, p), append(v.dead, d), append(v.policy, policy)
+		v.dead, v.policy = append(v.dead, d), append(v.policy, policy)
 	}
 	return v
 }
@@ -115,7 +154,7 @@ func TestBackup(t *testing.T) {
 		leased := fillWithEverything(t, l)
 		info, stream := backup(t, l)
 		require.Greater(t, len(stream), largePayload)
-		require.Equal(t, []int64{5, 12, 1, 0}, []int64{int64(info.Topics), info.Backlog, info.DeadLetters, int64(info.Damaged)})
+		require.Equal(t, []int64{6, 17, 2, 0}, []int64{int64(info.Topics), info.Backlog, info.DeadLetters, int64(info.Damaged)})
 
 		original := reopenCrashed(t, dir)
 		again := restored(t, stream)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"testing/iotest"
@@ -289,7 +290,8 @@ func TestARestoredLog(t *testing.T) {
 		_, err := skipped(checkpoint{opening: 1<<(64-idCounterBits) - 2*restoreOpenings})
 		require.ErrorContains(t, err, "used up")
 		got := viewOf(t, l)
-		require.Equal(t, want.topics, append(got.topics[:2:2], got.topics[3:]...), "but for the topic more")
+		got.topics = slices.DeleteFunc(got.topics, func(s Stats) bool { return s.Topic == "more" })
+		require.Equal(t, want.topics, got.topics)
 	})
 
 	t.Run("IsMissingItsJournalWhenThatIsGoneAndNotBefore", func(t *testing.T) {

@@ -91,9 +91,9 @@ func TestTopicCommands(t *testing.T) {
 
 	t.Run("TopicsCountsWhatWaits", func(t *testing.T) {
 		out := ok(t, dir, "topics")
-		require.Regexp(t, `^TENANT +TOPIC +READY +DELAYED +LEASED +DEAD +OLDEST +PAUSED\n`, out)
-		require.Regexp(t, `(?m)^default +a +2 +0 +0 +0 +\d+s +no$`, out)
-		require.Regexp(t, `(?m)^other +b +1 +1 +0 +0 +\d+s +no$`, out)
+		require.Regexp(t, `^TENANT +TOPIC +READY +PARKED +DELAYED +LEASED +DEAD +OLDEST +PAUSED\n`, out)
+		require.Regexp(t, `(?m)^default +a +2 +0 +0 +0 +0 +\d+s +no$`, out)
+		require.Regexp(t, `(?m)^other +b +1 +0 +1 +0 +0 +\d+s +no$`, out)
 		require.Equal(t, "a\nb\n", ok(t, dir, "topics", "-o", "name"))
 		require.Equal(t, "b\n", ok(t, dir, "topics", "--tenant", "other", "-o", "name"))
 		require.JSONEq(t, `{"topics":[]}`, ok(t, dir, "topics", "--tenant", "nobody", "-o", "json"))
@@ -103,8 +103,8 @@ func TestTopicCommands(t *testing.T) {
 	t.Run("PeekShowsPayloadsMadeVisible", func(t *testing.T) {
 		lines := strings.Split(ok(t, dir, "peek", "a"), "\n")
 		require.Len(t, lines, 4)
-		require.Regexp(t, `^POSITION +STATE +ID +CONTENT TYPE +PAYLOAD$`, lines[0])
-		require.Regexp(t, `^\d+ +ready +\d{13}-[0-9a-f]{16} +text/plain +one\\u001b\[31m$`, lines[1])
+		require.Regexp(t, `^POSITION +STATE +UNTIL +ATTEMPTS +ID +CONTENT TYPE +PAYLOAD$`, lines[0])
+		require.Regexp(t, `^\d+ +ready +- +0 +\d{13}-[0-9a-f]{16} +text/plain +one\\u001b\[31m$`, lines[1])
 		require.Regexp(t, ` ä{40}… \(600 bytes; -o json shows all\)$`, lines[2])
 	})
 	t.Run("PeekAsJSONHasTheWholePayload", func(t *testing.T) {
@@ -118,6 +118,18 @@ func TestTopicCommands(t *testing.T) {
 		rest := ok(t, dir, "peek", "a", "--after", after, "-o", "name")
 		require.Equal(t, 1, strings.Count(rest, "\n"))
 		require.NotContains(t, rest, got.Messages[0].Message.ID)
+	})
+	t.Run("PeekShowsWhenADelayedMessageIsDue", func(t *testing.T) {
+		require.Regexp(t, `(?m)^- +delayed +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +0 +\d{13}-`, ok(t, dir, "peek", "b", "--tenant", "other"))
+		var got wire.PeekedList
+		require.NoError(t, json.Unmarshal([]byte(ok(t, dir, "peek", "b", "--tenant", "other", "-o", "json")), &got))
+		require.Len(t, got.Messages, 2)
+		require.Nil(t, got.Messages[0].At)
+		require.Zero(t, got.Messages[1].Position)
+		require.WithinDuration(t, time.Now().Add(time.Hour), *got.Messages[1].At, time.Minute)
+		a := run(t, dir, "", "peek", "b", "--tenant", "other", "--lane", "nobody")
+		require.Equal(t, cli.ExitFailed, a.code)
+		require.Contains(t, a.err, "no such consumer group")
 	})
 	t.Run("PauseAndResume", func(t *testing.T) {
 		require.JSONEq(t, `{"tenant":"default","topic":"a","paused":true}`, ok(t, dir, "pause", "a", "-o", "json"))
@@ -138,6 +150,8 @@ func TestTopicCommands(t *testing.T) {
 			{cli.ExitUsage, []string{"peek"}},
 			{cli.ExitUsage, []string{"pause", "../a"}},
 			{cli.ExitUsage, []string{"resume"}},
+			{cli.ExitUsage, []string{"drain"}},
+			{cli.ExitUsage, []string{"drain", "a", "--timeout", "0s"}},
 			{cli.ExitUsage, []string{"topics", "a"}},
 		} {
 			a := run(t, dir, "", c.args...)
@@ -145,7 +159,7 @@ func TestTopicCommands(t *testing.T) {
 			require.Empty(t, a.out)
 		}
 		elsewhere := t.TempDir()
-		for _, args := range [][]string{{"topics"}, {"peek", "a"}, {"pause", "a"}, {"resume", "a"}} {
+		for _, args := range [][]string{{"topics"}, {"peek", "a"}, {"pause", "a"}, {"resume", "a"}, {"drain", "a"}} {
 			require.Equal(t, cli.ExitUnreachable, run(t, elsewhere, "", args...).code, "%v", args)
 		}
 	})
@@ -165,4 +179,26 @@ func TestAPausedTopicDeliversNothing(t *testing.T) {
 	require.Never(t, func() bool { return dead() > 0 }, 200*time.Millisecond, 20*time.Millisecond)
 	ok(t, dir, "resume", "trap")
 	require.Eventually(t, func() bool { return dead() == 1 }, 10*time.Second, 10*time.Millisecond)
+}
+
+func TestDrain(t *testing.T) {
+	dir := t.TempDir()
+	misbehave(t, dir, "limits: {fuel: 100000000000, call_time: 2s}, max_attempts: 1", "stall")
+	p := startHost(t, dir)
+	ok(t, dir, "publish", "stall", "--data", "x")
+	topic := func() wire.TopicStats {
+		s, err := p.admin.Topic(t.Context(), "default", "stall")
+		require.NoError(t, err)
+		return s
+	}
+	require.Eventually(t, func() bool { return topic().Leased == 1 }, 10*time.Second, time.Millisecond)
+	a := run(t, dir, "", "drain", "stall", "--timeout", "1ms")
+	require.Equal(t, cli.ExitConflict, a.code)
+	require.Contains(t, a.err, "1 message is held after 1ms; the topic stays paused")
+	require.Regexp(t, `default +stall +yes +1\n$`, a.out)
+
+	require.JSONEq(t, `{"tenant":"default","topic":"stall","paused":true,"leased":0}`, ok(t, dir, "drain", "stall", "-o", "json"))
+	require.EqualValues(t, 1, topic().DeadLetters, "what ran has ended")
+	ok(t, dir, "publish", "stall", "--data", "y")
+	require.Never(t, func() bool { return topic().Leased > 0 }, 200*time.Millisecond, 20*time.Millisecond)
 }

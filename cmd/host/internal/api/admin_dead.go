@@ -22,7 +22,8 @@ type deadQuery struct {
 	OlderThan string `query:"older_than" doc:"least age since publish, as 90s or 24h"`
 	Reason    string `query:"reason" doc:"text that the reason contains"`
 	Limit     int    `query:"limit" minimum:"0" maximum:"1000" doc:"at most so many; 0 is 1000"`
-	After     uint64 `query:"after" doc:"only positions above it"`
+	After     uint64 `query:"after" doc:"next of the page before"`
+	AfterLane string `query:"after_lane" doc:"next_lane of the page before"`
 }
 
 // Resolve refuses filters that are given but empty: they would select everything. huma takes them for not given.
@@ -81,7 +82,7 @@ func (a *admin) listDead(ctx context.Context, q *deadQuery) (wire.DeadLetterList
 	if err != nil {
 		return list, err
 	}
-	f.After = q.After
+	f.After, f.AfterLane = q.After, q.AfterLane
 	if f.Limit == 0 {
 		f.Limit = limits.DeadLetterPage
 	}
@@ -93,7 +94,7 @@ func (a *admin) listDead(ctx context.Context, q *deadQuery) (wire.DeadLetterList
 		list.DeadLetters = append(list.DeadLetters, deadOf(d))
 	}
 	if len(got) == f.Limit {
-		list.Next = got[len(got)-1].Position
+		list.Next, list.NextLane = got[len(got)-1].Position, got[len(got)-1].Lane
 	}
 	return list, nil
 }
@@ -183,6 +184,6 @@ func (a *admin) countDead(ctx context.Context, t TopicPath, f substrate.DeadLett
 		if len(page) < f.Limit || total == most {
 			return wire.Moved{Count: total, DryRun: true}, nil
 		}
-		f.After = page[len(page)-1].Position
+		f.After, f.AfterLane = page[len(page)-1].Position, page[len(page)-1].Lane
 	}
 }

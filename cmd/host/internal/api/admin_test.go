@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
@@ -307,4 +308,39 @@ func TestAdminPublishTakesAnEmptyPayload(t *testing.T) {
 		strings.NewReader(`{"messages":[{"data_base64":"?"}]}`), "Content-Type", "application/json")
 	require.GreaterOrEqual(t, w.Code, 400)
 	require.Less(t, w.Code, 500)
+}
+
+func TestDeadLettersOfSeveralLanesComePageByPage(t *testing.T) {
+	h := newHarness(t)
+	for _, group := range []string{"g1", "g2"} {
+		_, _, err := h.log.CreateGroup(t.Context(), testTenant, "open", group, substrate.GroupOptions{})
+		require.NoError(t, err)
+	}
+	for range 2 {
+		require.Equal(t, http.StatusCreated, h.post(t, "/v1/topics/open/messages", "x").Code)
+	}
+	for _, group := range []string{"g1", "g2"} {
+		got, err := h.log.Claim(t.Context(), substrate.ClaimRequest{
+			Tenant: testTenant, Topic: "open", Lane: group, MaxMessages: 64, MaxBytes: 1 << 20, Lease: time.Minute, MaxAttempts: 5,
+		})
+		require.NoError(t, err)
+		for _, d := range got.Deliveries {
+			require.NoError(t, h.log.Settle(t.Context(), []substrate.Settlement{{Lease: d.Lease, Verdict: substrate.Bury, Reason: "bad"}}, nil))
+		}
+	}
+	const route = "/admin/v1/tenants/default/topics/open/dead-letters?limit=1"
+	var seen []string
+	for query := ""; ; {
+		var page wire.DeadLetterList
+		require.NoError(t, json.Unmarshal(do(t, h.admin, http.MethodGet, route+query, nil).Body.Bytes(), &page))
+		for _, d := range page.DeadLetters {
+			seen = append(seen, fmt.Sprint(d.Position, " ", d.Lane))
+		}
+		if page.Next == 0 {
+			break
+		}
+		require.Less(t, len(seen), 5)
+		query = fmt.Sprintf("&after=%d&after_lane=%s", page.Next, page.NextLane)
+	}
+	require.Equal(t, []string{"1 g1", "1 g2", "2 g1", "2 g2"}, seen)
 }

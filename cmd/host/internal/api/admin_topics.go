@@ -19,6 +19,7 @@ type topicsQuery struct {
 
 type peekQuery struct {
 	TopicPath
+	Lane  string `query:"lane" doc:"lane; the default lane if it is not given"`
 	After uint64 `query:"after" doc:"only positions above it"`
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 }
@@ -42,7 +43,7 @@ func (a *admin) addTopics() {
 		DefaultStatus: http.StatusCreated,
 		Responses:     map[string]*huma.Response{"200": {Description: "OK: all were duplicates, and nothing was stored. The body is that of 201."}},
 	}, publishStatus, a.publishBatch)
-	add(a, http.MethodGet, topicRoute+"/messages", "peek", "Stored messages, by position", http.StatusOK, a.peek)
+	add(a, http.MethodGet, topicRoute+"/messages", "peek", "Messages that are not done, without leasing them", http.StatusOK, a.peek)
 	add(a, http.MethodPut, topicRoute+"/paused", "pause", "Pause or resume a topic", http.StatusOK, a.pause)
 }
 
@@ -86,13 +87,14 @@ func (a *admin) peek(ctx context.Context, q *peekQuery) (wire.PeekedList, error)
 	if err := q.valid(); err != nil {
 		return wire.PeekedList{}, err
 	}
-	got, err := a.Log.Peek(ctx, q.Tenant, q.Topic, "", q.After, min(q.Limit, peekMessages))
+	lane, _ := laneOf(q.Lane)
+	got, err := a.Log.Peek(ctx, q.Tenant, q.Topic, lane, q.After, min(q.Limit, peekMessages))
 	if err != nil {
 		return wire.PeekedList{}, err
 	}
 	list := wire.PeekedList{Messages: make([]wire.Peeked, len(got))}
 	for i, p := range got {
-		list.Messages[i] = wire.Peeked{Position: p.Position, State: p.State, Message: messageOf(p.Message)}
+		list.Messages[i] = peekedOf(p)
 	}
 	return list, nil
 }

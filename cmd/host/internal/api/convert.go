@@ -16,12 +16,21 @@ func retryAfter(p *wire.Problem) http.Header {
 
 func statsOf(s substrate.Stats) wire.TopicStats {
 	out := wire.TopicStats{
-		Tenant: s.Tenant, Topic: s.Topic, Ready: s.Ready, Delayed: s.Delayed, Leased: s.Leased, DeadLetters: s.DeadLetters,
+		Tenant: s.Tenant, Topic: s.Topic, Ready: s.Ready, Parked: s.Parked, Delayed: s.Delayed, Leased: s.Leased, DeadLetters: s.DeadLetters,
 		Paused: s.Paused, Unflushed: s.Unflushed, Published: s.Published, Acked: s.Acked, Buried: s.Buried, Redriven: s.Redriven, Discarded: s.Discarded,
 	}
 	if !s.Oldest.IsZero() {
 		t := s.Oldest.UTC()
 		out.OldestUnacked = &t
+	}
+	return out
+}
+
+func peekedOf(p substrate.Peeked) wire.Peeked {
+	out := wire.Peeked{Position: p.Position, State: p.State, Attempts: p.Attempts, Message: messageOf(p.Message)}
+	if !p.At.IsZero() {
+		at := p.At.UTC()
+		out.At = &at
 	}
 	return out
 }

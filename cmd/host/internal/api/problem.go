@@ -51,7 +51,7 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 		return later(problem(http.StatusServiceUnavailable, wire.CodeDepth, err.Error()), time.Second)
 	case errors.Is(err, substrate.ErrStorageFull):
 		return problem(http.StatusInsufficientStorage, wire.CodeStorageFull, "the disk is full, or nearly so; nothing was stored")
-	case errors.Is(err, substrate.ErrNotFound):
+	case errors.Is(err, substrate.ErrNotFound), errors.Is(err, substrate.ErrNoGroup), errors.Is(err, substrate.ErrLaneOff):
 		return problem(http.StatusNotFound, wire.CodeNotFound, err.Error())
 	case errors.Is(err, substrate.ErrClosed):
 		return problem(http.StatusServiceUnavailable, wire.CodeUnavailable, "the host is stopping")

@@ -61,6 +61,7 @@ func closeParts(closeAll func() error, faulty bool) error {
 // serve runs servers and dispatcher until ctx is done or one of them fails.
 func (p *parts) serve(ctx context.Context, servers []*api.Server) error {
 	group, ctx := errgroup.WithContext(ctx)
+	p.ready.serving.Store(true) // before the first request
 	for _, s := range servers {
 		group.Go(s.Serve)
 		group.Go(func() error {
@@ -81,7 +82,6 @@ func (p *parts) serve(ctx context.Context, servers []*api.Server) error {
 			return nil
 		}
 	})
-	p.ready.serving.Store(true)
 	return group.Wait()
 }
 

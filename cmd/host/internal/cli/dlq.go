@@ -102,11 +102,11 @@ func deadResult(list []wire.DeadLetter) result {
 	}
 	r := result{
 		value: wire.DeadLetterList{DeadLetters: list},
-		head:  []string{"ID", "POSITION", "DIED", "ATTEMPTS", "REDRIVEN", "BYTES", "REASON"},
+		head:  []string{"ID", "LANE", "POSITION", "DIED", "ATTEMPTS", "REDRIVEN", "BYTES", "REASON"},
 	}
 	for _, d := range list {
 		r.rows = append(r.rows, []string{
-			d.ID, strconv.FormatUint(d.Position, 10), when(d.Died, time.DateTime), strconv.Itoa(d.Attempts),
+			d.ID, laneName(d.Lane), strconv.FormatUint(d.Position, 10), when(d.Died, time.DateTime), strconv.Itoa(d.Attempts),
 			strconv.Itoa(d.Redriven), strconv.Itoa(d.PayloadBytes), d.Reason,
 		})
 		r.names = append(r.names, d.ID)

@@ -21,7 +21,7 @@ func TestADeadLetterThatDoesNotCheck(t *testing.T) {
 
 	b.Reset()
 	require.NoError(t, deadResult([]wire.DeadLetter{letter}).print(&b, formatTable))
-	require.Regexp(t, "(?m)^position-7 +7 +- +", b.String())
+	require.Regexp(t, "(?m)^position-7 +default +7 +- +", b.String())
 }
 
 func TestRedriveSaysWhatStaysDead(t *testing.T) {

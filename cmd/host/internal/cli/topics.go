@@ -39,11 +39,11 @@ func (c *command) topicsCommand() *cobra.Command {
 func topicsResult(list []wire.TopicStats, now time.Time) result {
 	r := result{
 		value: wire.TopicList{Topics: list},
-		head:  []string{"TENANT", "TOPIC", "READY", "DELAYED", "LEASED", "DEAD", "OLDEST", "PAUSED"},
+		head:  []string{"TENANT", "TOPIC", "READY", "PARKED", "DELAYED", "LEASED", "DEAD", "OLDEST", "PAUSED"},
 	}
 	for _, s := range list {
 		row := []string{s.Tenant, s.Topic}
-		for _, n := range []int64{s.Ready, s.Delayed, s.Leased, s.DeadLetters} {
+		for _, n := range []int64{s.Ready, s.Parked, s.Delayed, s.Leased, s.DeadLetters} {
 			row = append(row, strconv.FormatInt(n, 10))
 		}
 		r.rows = append(r.rows, append(row, age(s.OldestUnacked, now), yesNo(s.Paused)))
@@ -68,13 +68,14 @@ func yesNo(b bool) string {
 }
 
 func (c *command) peekCommand() *cobra.Command {
-	var tenant string
+	var tenant, lane string
 	var limit int
 	var after uint64
 	cmd := &cobra.Command{
 		Use: "peek TOPIC", Short: "Show messages that are not done, without taking them", Args: exactArgs("TOPIC"),
-		Long: `Show messages of a topic that are not done, by position, without taking them from their consumer.
-Those that were published with a delay have no position until they become visible, and aren't shown before.`,
+		Long: `Show messages of a topic that are not done, without taking them from their consumer: those that were delivered
+before or are behind one of their ordering key, then those that weren't, then those that were published with a delay, which
+have no position until they become visible. UNTIL is the end of a lease, or when the message can be delivered.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if limit < 1 || limit > peekMostMessages {
 				return usage(fmt.Errorf("--limit %d: want 1 to %d; --after shows what follows", limit, peekMostMessages))
@@ -83,7 +84,7 @@ Those that were published with a delay have no position until they become visibl
 			if err != nil {
 				return err
 			}
-			list, err := admin.Peek(cmd.Context(), tenant, args[0], after, limit)
+			list, err := admin.PeekLane(cmd.Context(), tenant, args[0], lane, after, limit)
 			if err != nil {
 				return fmt.Errorf("peek at %s: %w", args[0], err)
 			}
@@ -91,6 +92,7 @@ Those that were published with a delay have no position until they become visibl
 		},
 	}
 	cmd.Flags().StringVar(&tenant, "tenant", defaultTenant, "tenant of the topic")
+	cmd.Flags().StringVar(&lane, "lane", wire.DefaultLane, "lane: that of a consumer group has its name")
 	cmd.Flags().IntVar(&limit, "limit", peekMessages, fmt.Sprintf("at most so many, up to %d", peekMostMessages))
 	cmd.Flags().Uint64Var(&after, "after", 0, "only positions above it")
 	return cmd
@@ -99,11 +101,19 @@ Those that were published with a delay have no position until they become visibl
 func peekedResult(list []wire.Peeked) result {
 	r := result{
 		value: wire.PeekedList{Messages: list},
-		head:  []string{"POSITION", "STATE", "ID", "CONTENT TYPE", "PAYLOAD"},
+		head:  []string{"POSITION", "STATE", "UNTIL", "ATTEMPTS", "ID", "CONTENT TYPE", "PAYLOAD"},
 	}
 	for _, p := range list {
+		position, until := "-", "-"
+		if p.Position > 0 {
+			position = strconv.FormatUint(p.Position, 10)
+		}
+		if p.At != nil {
+			until = p.At.Local().Format(time.DateTime)
+		}
 		r.rows = append(r.rows, []string{
-			strconv.FormatUint(p.Position, 10), p.State, p.Message.ID, p.Message.ContentType, preview(p.Message.DataBase64, peekPreviewBytes),
+			position, p.State, until, strconv.Itoa(p.Attempts), p.Message.ID, p.Message.ContentType,
+			preview(p.Message.DataBase64, peekPreviewBytes),
 		})
 		r.names = append(r.names, p.Message.ID)
 	}

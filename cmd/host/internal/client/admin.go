@@ -65,9 +65,14 @@ func (a *Admin) Publish(ctx context.Context, tenant, topic string, msgs []wire.N
 	return out.Receipts, err
 }
 
-// Peek returns up to limit stored messages with positions above after.
+// Peek returns up to limit messages of a topic's default lane with positions above after.
 func (a *Admin) Peek(ctx context.Context, tenant, topic string, after uint64, limit int) ([]wire.Peeked, error) {
-	q := url.Values{"after": {strconv.FormatUint(after, 10)}, "limit": {strconv.Itoa(limit)}}
+	return a.PeekLane(ctx, tenant, topic, wire.DefaultLane, after, limit)
+}
+
+// PeekLane returns up to limit messages of a lane with positions above after.
+func (a *Admin) PeekLane(ctx context.Context, tenant, topic, lane string, after uint64, limit int) ([]wire.Peeked, error) {
+	q := url.Values{"lane": {lane}, "after": {strconv.FormatUint(after, 10)}, "limit": {strconv.Itoa(limit)}}
 	var out wire.PeekedList
 	err := a.call(ctx, http.MethodGet, topicPath(tenant, topic, "/messages?"+q.Encode()), nil, &out)
 	return out.Messages, err
@@ -104,6 +109,7 @@ func (a *Admin) DeadLetters(ctx context.Context, tenant, topic string, f wire.Fi
 			return all, nil
 		}
 		q.Set("after", strconv.FormatUint(out.Next, 10))
+		q.Set("after_lane", out.NextLane)
 	}
 }
 

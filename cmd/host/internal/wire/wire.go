@@ -103,12 +103,14 @@ type Message struct {
 
 // Peeked is a stored message seen without a lease.
 type Peeked struct {
-	Position uint64  `json:"position"`
-	State    string  `json:"state" enum:"ready,delayed,leased"`
-	Message  Message `json:"message"`
+	Position uint64     `json:"position" doc:"0 if it is not visible yet"`
+	State    string     `json:"state" enum:"ready,delayed,leased,parked" doc:"parked: behind an earlier message of its ordering key"`
+	At       *time.Time `json:"at,omitempty" doc:"end of the lease, or when it becomes claimable"`
+	Attempts int        `json:"attempts"`
+	Message  Message    `json:"message"`
 }
 
-// PeekedList answers a peek, by position.
+// PeekedList answers a peek, in the order of delivery as far as that is known.
 type PeekedList struct {
 	Messages []Peeked `json:"messages" nullable:"false"`
 }
@@ -118,6 +120,7 @@ type TopicStats struct {
 	Tenant        string     `json:"tenant"`
 	Topic         string     `json:"topic"`
 	Ready         int64      `json:"ready"`
+	Parked        int64      `json:"parked" doc:"waiting for an earlier message of their ordering key"`
 	Delayed       int64      `json:"delayed"`
 	Leased        int64      `json:"leased"`
 	DeadLetters   int64      `json:"dead_letters"`
@@ -157,10 +160,12 @@ type DeadLetter struct {
 	Receipt      json.RawMessage `json:"receipt,omitempty" doc:"receipt of its last run"`
 }
 
-// DeadLetterList is a page of dead letters by position. Next, if not 0, is the after of the next page.
+// DeadLetterList is a page of dead letters by position. Next, if not 0, and NextLane are the after and after_lane of the next
+// page.
 type DeadLetterList struct {
 	DeadLetters []DeadLetter `json:"dead_letters" nullable:"false"`
 	Next        uint64       `json:"next,omitempty"`
+	NextLane    string       `json:"next_lane,omitempty"`
 }
 
 // DeadLetterDetail is a dead letter with its message.
