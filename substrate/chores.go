@@ -48,7 +48,10 @@ func (c *committer) chore() {
 func (c *committer) choreOf(t *topic) (more bool) {
 	ended, idle := t.toDismantle()
 	if ended != nil {
-		return c.commitChore(planDismantle(ended))
+		c.log.mu.Lock()
+		f, err := c.log.planDismantle(ended)
+		c.log.mu.Unlock()
+		return err == nil && c.commitChore(f)
 	}
 	if idle {
 		delete(c.log.state.watched, t)
