@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/options"
 	"github.com/stretchr/testify/require"
 
 	"github.com/longshore/longshore/limits"
@@ -144,7 +145,7 @@ func storeUpToDate(t *testing.T, l *Log) {
 // overwrite puts rubbish under a key of the closed store in dir.
 func overwrite(t *testing.T, dir string, key []byte) {
 	t.Helper()
-	db, err := badger.Open(badger.DefaultOptions(filepath.Join(dir, "store")).WithLogger(nil))
+	db, err := badger.Open(badger.DefaultOptions(filepath.Join(dir, "store")).WithLogger(nil).WithCompression(options.None)) // as the store does
 	require.NoError(t, err)
 	require.NoError(t, db.Update(func(txn *badger.Txn) error { return txn.Set(key, []byte("rubbish")) }))
 	require.NoError(t, db.Close())
