@@ -76,7 +76,7 @@ func fuzzFrames() []frame {
 		&groupFrame{name: group, what: groupReset, cursor: 1, ready: 2, aside: []uint64{1}},
 		&groupFrame{name: group, what: groupVoided, voided: []parked{{position: 1, key: 2}}},
 		&groupFrame{name: group, what: groupEnded},
-		&sweepFrame{name: fuzzTopic, upTo: 4, items: []swept{{1, 2, 3}}, passed: []passed{{"g", 3, 1}}},
+		&sweepFrame{name: fuzzTopic, upTo: 4, keys: 7, items: []swept{{1, 2, 3}}, passed: []passed{{"g", 3, 1}}},
 		&modeFrame{name: fuzzTopic, mode: LaneOff, owes: false},
 	}
 }

@@ -19,7 +19,7 @@ import (
 //	9 expire   died ns | n, (tenant, topic, lane, position, reason)*
 //	10 lane    tenant, topic, lane | flags (1 paused, 2 closing) | ordering                       frame_lanes.go
 //	11 group   tenant, topic, lane | what | kind of start, value | cursor | ready | n, voided* | n, aside*
-//	12 sweep   tenant, topic | up to | n, (position, payload bytes)* | n, (lane, cursor, passed)*
+//	12 sweep   tenant, topic | up to | keys ns or 0 | n, (position, payload bytes)* | n, (lane, cursor, passed)*
 //	13 mode    tenant, topic | mode | owes
 //
 // Version 1 had neither the flags of settle and discard nor what stands behind the buried of a claim.
