@@ -59,7 +59,8 @@ func fuzzFrames() []frame {
 	return []frame{
 		&publish,
 		&claimFrame{name: lane, until: 8, died: 9, taken: []taken{
-			{position: 1, attempt: 1, fresh: true, origin: fuzzOrigin()}, {position: 2, attempt: 3},
+			{position: 1, attempt: 1, fresh: true, origin: fuzzOrigin()},
+			{position: 2, attempt: 3},
 			{position: 7, attempt: 1, parked: true, origin: fuzzOrigin(), key: 1 << 40},
 		}, buried: []buried{{3, ReasonMaxAttempts}}, first: true, lapsed: []uint64{4}, parked: []parked{{5, 6, 7}}},
 		&settleFrame{items: []settled{

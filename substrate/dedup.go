@@ -66,11 +66,11 @@ func (s *state) remember(t *topic, f *firstUse, now int64) {
 	s.forgetKeys(t, now, 2)
 }
 
-// forgetKeys forgets up to most keys that are too old, or too many, and reports whether there may be more.
-func (s *state) forgetKeys(t *topic, now int64, most int) (more bool) {
+// forgetKeys forgets up to most keys that are too old, or too many.
+func (s *state) forgetKeys(t *topic, now int64, most int) {
 	for range most {
 		if !t.keys.stale(now) {
-			return false
+			return
 		}
 		first := t.keys.order[0]
 		t.keys.order = t.keys.order[1:]
@@ -79,7 +79,6 @@ func (s *state) forgetKeys(t *topic, now int64, most int) (more bool) {
 			s.effects.dropKey(t, first)
 		}
 	}
-	return t.keys.stale(now)
 }
 
 // stale reports whether the oldest key is to be forgotten.

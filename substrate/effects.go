@@ -90,6 +90,9 @@ func (e *effects) full() bool {
 // opBytes bounds what an entry costs in a transaction beside its key's names and its texts.
 const opBytes = 160
 
+// flightBytes is what the record of a delivery mostly takes.
+const flightBytes = 96
+
 // owe counts an entry of the last transaction.
 func (e *effects) owe(t *topic, texts int) {
 	e.lastBytes += int64(opBytes + len(t.name.Tenant) + len(t.name.Topic) + texts)
@@ -317,7 +320,7 @@ func (e *effects) cutLanes(b *batch) {
 	}
 	for r, f := range e.flights {
 		f.stored = true
-		b.last = append(b.last, store.Op{Key: r.key(), Body: appendFlight(nil, f)})
+		b.last = append(b.last, store.Op{Key: r.key(), Body: appendFlight(make([]byte, 0, flightBytes), f)})
 	}
 	for r, key := range e.parked {
 		b.last = append(b.last, store.Op{Key: r.key(), Body: appendParkedRecord(nil, key)})
