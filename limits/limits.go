@@ -139,6 +139,11 @@ const (
 	RestoreBatchBytes        = 4 * MiB          // gathered for one transaction of a restore
 	ReclaimBusyBytes         = 128 * MiB        // deleted from the store, after which it is tidied though it is busy
 	CommitGroupWait          = time.Millisecond // that a group waits at most for those whom the last one answered
+	ReplayPageMessages       = 256              // that a replay, or a tail that catches up, reads at once
+	ReplayPageBytes          = 1 * MiB
+	TailRingEvents           = 64      // of a topic that is tailed: what a tail may be behind before it loses some
+	TailRingBytes            = 8 * MiB // of records in them; the last event stays, however large it is
+	TailSubscribers          = 256     // open tails of a log
 )
 
 // Guest bounds one guest call. The zero value allows nothing: start from DefaultGuest.
@@ -203,6 +208,7 @@ const (
 	NameRunning        Name = "running deliveries"
 	NameTokenBytes     Name = "token bytes" //nolint:gosec // the name of a bound
 	NameTokenClaims    Name = "token claims"
+	NameTails          Name = "open tails"
 )
 
 // Error says that a bound was exceeded. Match it with errors.As, or with errors.Is against another *Error, which
