@@ -115,9 +115,13 @@ const (
 	RequiredFeatures         = 16 // of a message
 	FeatureBytes             = 64
 	GroupsPerTopic           = 256
-	GroupBytes               = 64        // of a group's name
-	SkippedSpans             = 64        // ranges that the default lane of a topic was not owed, ahead of its cursor
-	ParkedMessages           = 2_097_152 // of a lane, behind messages of their ordering key
+	GroupBytes               = 64               // of a group's name
+	SkippedSpans             = 64               // ranges that the default lane of a topic was not owed, ahead of its cursor
+	FenceMarks               = 16_384           // fence keys of a lane
+	FenceIdle                = 10 * time.Minute // after which a mark may go, once there are as many as that
+	FenceSweep               = time.Second      // between two searches for such marks in a lane
+	FencePage                = 1_000            // marks of one list
+	ParkedMessages           = 2_097_152        // of a lane, behind messages of their ordering key
 	RetentionDuration        = 24 * time.Hour
 	DeadAside                = 65_536 // dead letters behind the cursor of a group that is reset
 	SweepPositions           = 1_024  // looked at by one step of the sweep
@@ -203,6 +207,7 @@ const (
 	NameTopics         Name = "topics of a tenant"
 	NameGroups         Name = "groups of a topic"
 	NameSkippedSpans   Name = "ranges that the default lane was not owed"
+	NameFenceMarks     Name = "fence marks of a lane"
 	NameHops           Name = "hops"
 	NameBackupRecord   Name = "backup record bytes"
 	NameRunning        Name = "running deliveries"

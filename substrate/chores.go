@@ -82,7 +82,7 @@ func (c *committer) commitChore(f frame) bool {
 }
 
 // choreBytes bounds the frame of a chore.
-const choreBytes = entryOverheadBytes + limits.SweepPositions*parkedBytes + limits.GroupsPerTopic*(limits.GroupBytes+32)
+const choreBytes = entryOverheadBytes + limits.SweepPositions*parkedBytes + limits.GroupsPerTopic*(limits.GroupBytes+32) + unfenceBytes
 
 // planSweep returns the next step of the retention, or, if that has nothing to do, of the sweep.
 func (c *committer) planSweep(t *topic) (f *sweepFrame, more bool, err error) {
