@@ -34,7 +34,9 @@ func TestPoliciesOfTheHostConfigAreThoseOfTheLog(t *testing.T) {
   max_unflushed: 4, max_priority: 5, idempotency_window: 6s, retention: 7s, retention_bytes: 8, keep: 9s}]`))))
 	got, err := log.Policy("default", "a")
 	require.NoError(t, err)
-	is := func(n int64) substrate.PolicyValue { return substrate.PolicyValue{Value: n, Set: true, Source: "config"} }
+	is := func(n int64) substrate.PolicyValue {
+		return substrate.PolicyValue{Value: n, Set: true, Source: "config"}
+	}
 	require.Equal(t, substrate.PolicyView{
 		MaxDepth: is(1), MaxRatePerSec: is(2), MaxMessageBytes: is(3), MaxUnflushed: is(4), MaxPriority: is(5),
 		IdempotencyWindowMilli: is(6000), RetentionMilli: is(7000), RetentionBytes: is(8), KeepMilli: is(9000),
