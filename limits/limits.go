@@ -123,8 +123,9 @@ const (
 	FencePage                = 1_000            // marks of one list
 	ParkedMessages           = 2_097_152        // of a lane, behind messages of their ordering key
 	RetentionDuration        = 24 * time.Hour
-	DeadAside                = 65_536 // dead letters behind the cursor of a group that is reset
-	SweepPositions           = 1_024  // looked at by one step of the sweep
+	RetentionBytesCeiling    = 1 << 50 // 1 PiB
+	DeadAside                = 65_536  // dead letters behind the cursor of a group that is reset
+	SweepPositions           = 1_024   // looked at by one step of the sweep
 	SweepInterval            = time.Second
 	OptionDuration           = 366 * 24 * time.Hour // of a delay or ttl
 	AbandonWait              = time.Second          // for the database of a log that has failed

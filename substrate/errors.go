@@ -62,6 +62,9 @@ func (e *StaleFenceError) Is(target error) bool { return target == ErrStaleFence
 var (
 	// ErrNoGroup says that the topic has no consumer group of this name.
 	ErrNoGroup = errors.New("no such consumer group")
+	// ErrGroupEnding says that a group of this name is being deleted, so that none can be made yet. Waiting helps, and so does
+	// DeleteGroup, which returns when it is gone.
+	ErrGroupEnding = errors.New("the consumer group is being deleted")
 	// ErrLaneOff says that the topic's default lane is off: its messages go to consumer groups only.
 	ErrLaneOff = errors.New("the topic's default lane is off")
 )
@@ -93,10 +96,15 @@ type PolicyError struct {
 	Name     string // "max_depth", …
 	Value    int64
 	Min, Max int64 // would be right
+	Time     bool  // these are ms
 }
 
 // Error implements error.
 func (e *PolicyError) Error() string {
+	if e.Time {
+		ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+		return fmt.Sprintf("%s: %s is not allowed: want %s to %s", e.Name, ms(e.Value), ms(e.Min), ms(e.Max))
+	}
 	return fmt.Sprintf("%s: %d is not allowed: want %d to %d", e.Name, e.Value, e.Min, e.Max)
 }
 

@@ -98,7 +98,7 @@ func (l *Log) planGroup(name laneName, o GroupOptions, from counted) (frame, err
 		}
 	} else if ln := t.groups[name.lane]; ln != nil {
 		if ln.closing {
-			return nil, fmt.Errorf("group %s is being deleted: try again", name.lane)
+			return nil, ErrGroupEnding
 		}
 		return nil, nil
 	} else if err := limits.Check(limits.NameGroups, int64(len(t.groups))+1, limits.GroupsPerTopic); err != nil {

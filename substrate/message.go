@@ -158,6 +158,10 @@ type Stats struct {
 	Oldest      time.Time // publish time of the oldest message not yet done; zero if none
 	Paused      bool
 
+	LaneMode   LaneMode // when the default lane is owed messages
+	LanePaused bool     // the default lane is, whatever the topic is
+	Ordering   Ordering // of the default lane
+
 	Groups      int   // consumer groups
 	PinnedBytes int64 // payloads of messages that groups still need, or that are kept, and the default lane does not need
 

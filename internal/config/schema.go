@@ -60,6 +60,7 @@ func (topicFile) JSONSchemaExtend(s *generator.Schema) {
 	extendInteger(s, "max_depth", 1, limits.PolicyMaxDepthCount)
 	extendInteger(s, "max_rate_per_sec", 1, limits.PolicyMaxRatePerSec)
 	extendInteger(s, "max_unflushed", 0, limits.PolicyMaxUnflushed)
+	extendInteger(s, "max_priority", 0, limits.PriorityCeiling)
 }
 
 // schema is a generated schema, ready to check documents.

@@ -105,6 +105,9 @@ func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err 
 	closers = append(closers, p.log.Close)
 	reportLog(o.Logger, p.log.Recovered(), o.Host.Storage.Low, freeBytes, LogDir(o.Host.Data))
 	p.ready.log = p.log
+	if err = applyTopics(ctx, o.Logger, p.log, o.Host.Topics); err != nil {
+		return p, closeAll, err
+	}
 	if p.context, err = OpenContext(o.Host); err != nil {
 		return p, closeAll, err
 	}
@@ -139,18 +142,6 @@ func OpenContext(h *config.Host) (*signedctx.Context, error) {
 		return nil, fmt.Errorf("load the signing keys in %s: %w", h.Keys, err)
 	}
 	return signedctx.New(keys, Issuer, time.Now)
-}
-
-// policies returns the topic policies of the host config.
-func policies(h *config.Host) map[substrate.TopicName]substrate.Policy {
-	out := make(map[substrate.TopicName]substrate.Policy, len(h.Topics))
-	for _, t := range h.Topics {
-		out[substrate.TopicName{Tenant: t.Tenant, Topic: t.Topic}] = substrate.Policy{
-			MaxDepth: t.MaxDepth, MaxRatePerSec: t.MaxRatePerSec, MaxMessageBytes: t.MaxMessageBytes,
-			MaxUnflushed: t.MaxUnflushed,
-		}
-	}
-	return out
 }
 
 // newDispatcher compiles the plan's modules and makes their consumers.
