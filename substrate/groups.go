@@ -230,7 +230,7 @@ func (ln *lane) planVoid() *groupFrame {
 	return f
 }
 
-// DeleteGroup ends a group, with its dead letters. It does nothing if there is none. Messages that nobody else needs go
+// DeleteGroup ends a group, with its dead letters and its fence marks. It does nothing if there is none. Messages that nobody else needs go
 // a little later.
 func (l *Log) DeleteGroup(ctx context.Context, tenant, topic, group string) error {
 	if err := validGroup(tenant, topic, group); err != nil {
@@ -262,7 +262,7 @@ func (l *Log) dismantle(ctx context.Context, name laneName) (gone bool, err erro
 	return gone, err
 }
 
-const dismantleBytes = groupBytes + limits.SweepPositions*parkedBytes
+const dismantleBytes = groupBytes + limits.SweepPositions*parkedBytes + unfenceBytes
 
 // ended reports whether the lane is to be taken apart: a group that is being deleted, or a default lane that is off.
 func (ln *lane) ended() bool {
@@ -275,6 +275,9 @@ func planDismantle(ln *lane) frame {
 		return nil
 	}
 	if f := ln.planVoid(); len(f.voided) > 0 {
+		return f
+	}
+	if f := ln.planUnfence(nil); f != nil {
 		return f
 	}
 	if ln.deadN == 0 {
