@@ -15,6 +15,9 @@ func (l *Log) UseDefaultLane(ctx context.Context, tenant, topic string) error {
 		return err
 	}
 	name := TopicName{tenant, topic}
+	if l.usesDefaultLane(name) {
+		return nil
+	}
 	return l.submit(ctx, &request{bytes: groupBytes, need: needLittle, plan: func(now time.Time) (frame, error) {
 		t := l.state.topics[name]
 		switch {
@@ -24,9 +27,15 @@ func (l *Log) UseDefaultLane(ctx context.Context, tenant, topic string) error {
 			}
 		case t.mode == LaneOff:
 			return nil, ErrLaneOff
-		case t.claimed && t.work.owes:
-			return nil, nil
 		}
 		return &claimFrame{name: laneName{topic: name}, until: now.UnixNano(), died: now.UnixNano(), first: true}, nil
 	}})
+}
+
+// usesDefaultLane reports whether UseDefaultLane has nothing to do.
+func (l *Log) usesDefaultLane(name TopicName) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.state.topics[name]
+	return t != nil && t.claimed && t.work.owes && t.mode != LaneOff
 }

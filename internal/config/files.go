@@ -53,12 +53,15 @@ type manifestFile struct {
 }
 
 type consumerFile struct {
-	Name   consumerName `json:"name" jsonschema_description:"What logs, metrics and commands call it. Unique in the manifest."`
-	Tenant *tenantName  `json:"tenant,omitempty" jsonschema_description:"Whose consumer it is. Default: default."`
-	Topic  topicName    `json:"topic" jsonschema_description:"The topic whose messages it handles. One consumer a topic."`
-	Module modulePath   `json:"module" jsonschema_description:"The WebAssembly module: a path relative to the manifest and inside its folder."`
-	SHA256 digest       `json:"sha256,omitempty" jsonschema_description:"What the module must hash to."`
-	Build  []word       `json:"build,omitempty" jsonschema:"minItems=1,maxItems=256,title=a list of words such as [go\\, build]" jsonschema_description:"The command that makes the module, word by word, run in the manifest's folder without a shell. The host itself never runs it."`
+	Name     consumerName `json:"name" jsonschema_description:"What logs, metrics and commands call it. Unique in the manifest."`
+	Tenant   *tenantName  `json:"tenant,omitempty" jsonschema_description:"Whose consumer it is. Default: default."`
+	Topic    topicName    `json:"topic" jsonschema_description:"The topic whose messages it handles."`
+	Group    groupName    `json:"group,omitempty" jsonschema_description:"The consumer group that it is: it gets every message of the topic from its start on, whatever others do with it. Default: none, it takes messages from the topic's default lane. One consumer a group, and one without."`
+	Start    *startFile   `json:"start,omitempty" jsonschema_description:"Where the group begins. It counts when the group is made. Default: earliest."`
+	Ordering string       `json:"ordering,omitempty" jsonschema:"enum=none,enum=key,enum=topic" jsonschema_description:"Which messages are handled one at a time, in their order: none, those of the same ordering key, or all of the topic. Default: none."`
+	Module   modulePath   `json:"module" jsonschema_description:"The WebAssembly module: a path relative to the manifest and inside its folder."`
+	SHA256   digest       `json:"sha256,omitempty" jsonschema_description:"What the module must hash to."`
+	Build    []word       `json:"build,omitempty" jsonschema:"minItems=1,maxItems=256,title=a list of words such as [go\\, build]" jsonschema_description:"The command that makes the module, word by word, run in the manifest's folder without a shell. The host itself never runs it."`
 
 	deliveryFile
 

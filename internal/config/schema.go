@@ -81,6 +81,7 @@ func compile(text []byte, err error) (*schema, error) {
 	compiler := validator.NewCompiler()
 	compiler.RegisterFormat(&validator.Format{Name: formatDuration, Validate: checkDuration})
 	compiler.RegisterFormat(&validator.Format{Name: formatBytes, Validate: checkSize})
+	compiler.RegisterFormat(&validator.Format{Name: formatInstant, Validate: checkInstant})
 	compiler.AssertFormat()
 	const name = "schema.json"
 	if err := compiler.AddResource(name, tree); err != nil {

@@ -88,5 +88,5 @@ func policyValueOf(v substrate.PolicyValue) wire.PolicyValue {
 }
 
 func consumerOf(c dispatcher.ConsumerStatus) wire.Consumer {
-	return wire.Consumer{Name: c.Name, Tenant: c.Tenant, Topic: c.Topic, State: string(c.State), Module: c.Module, Reason: c.Reason, InFlight: c.InFlight}
+	return wire.Consumer{Name: c.Name, Tenant: c.Tenant, Topic: c.Topic, Lane: c.Lane, State: string(c.State), Module: c.Module, Reason: c.Reason, InFlight: c.InFlight}
 }

@@ -115,8 +115,10 @@ func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err 
 		return p, closeAll, fmt.Errorf("start the runtime: %w", err)
 	}
 	closers = append(closers, func() error { return p.engine.Close(context.WithoutCancel(ctx)) })
-	p.dispatcher, err = newDispatcher(ctx, p)
-	return p, closeAll, err
+	if p.dispatcher, err = newDispatcher(ctx, p); err != nil {
+		return p, closeAll, err
+	}
+	return p, closeAll, makeLanes(ctx, o.Logger, p.log, o.Plan.Consumers)
 }
 
 // OpenLog opens the log of a host with its topics' policies, to tell expired, which may be nil, of messages that expire: see
@@ -153,7 +155,7 @@ func newDispatcher(ctx context.Context, p *parts) (*dispatcher.Dispatcher, error
 	consumers := make([]dispatcher.Consumer, len(modules))
 	for i, c := range p.Plan.Consumers {
 		consumers[i] = dispatcher.Consumer{
-			Name: c.Name, Tenant: c.Tenant, Topic: c.Topic, Guest: modules[i], Limits: c.Guest,
+			Name: c.Name, Tenant: c.Tenant, Topic: c.Topic, Lane: c.Group, Guest: modules[i], Limits: c.Guest,
 			Concurrency: c.Concurrency, MaxAttempts: c.MaxAttempts, Lease: c.Lease,
 			Retry:           dispatcher.Retry{Base: c.Retry.Base, Cap: c.Retry.Cap},
 			ContextOptional: !c.ContextRequired, Publish: c.Publish, Clients: c.Clients, NonRetryable: c.NonRetryable,

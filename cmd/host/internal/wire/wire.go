@@ -242,6 +242,7 @@ type Consumer struct {
 	Name     string `json:"name"`
 	Tenant   string `json:"tenant"`
 	Topic    string `json:"topic"`
+	Lane     string `json:"lane,omitempty" doc:"the consumer group; none is the topic's default lane"`
 	Module   string `json:"module" doc:"SHA-256 of the module, in hex"`
 	State    string `json:"state"`
 	Reason   string `json:"reason,omitempty" doc:"why it isn't running"`
