@@ -275,7 +275,7 @@ func (l *Log) planDismantle(ln *lane) (frame, error) {
 		return f, nil
 	}
 	if f := ln.planUnfence(nil); f != nil {
-		return f
+		return f, nil
 	}
 	if ln.deadN == 0 {
 		return &groupFrame{name: ln.id(), what: groupEnded}, nil
