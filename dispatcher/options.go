@@ -50,7 +50,7 @@ type Consumer struct {
 	Name   string // unique; printable, at most 200 bytes
 	Tenant string
 	Topic  string
-	Lane   string // "" is the topic's default lane
+	Lane   string // the consumer group, which has to exist; "" is the topic's default lane
 
 	Guest   Guest
 	Version string       // of the deployment, for receipts; printable, at most 200 bytes
@@ -164,6 +164,11 @@ func (c Consumer) faults() []error {
 	}
 	if err := substrate.ValidTopic(c.Topic); err != nil {
 		out = append(out, err)
+	}
+	if c.Lane != "" {
+		if err := substrate.ValidGroup(c.Lane); err != nil {
+			out = append(out, err)
+		}
 	}
 	check(c.Guest != nil, "no guest")
 	check(c.Concurrency >= 1 && c.Concurrency <= limits.InFlightMessages,

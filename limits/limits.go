@@ -115,12 +115,17 @@ const (
 	RequiredFeatures         = 16 // of a message
 	FeatureBytes             = 64
 	GroupsPerTopic           = 256
-	GroupBytes               = 64        // of a group's name
-	SkippedSpans             = 64        // ranges that the default lane of a topic was not owed, ahead of its cursor
-	ParkedMessages           = 2_097_152 // of a lane, behind messages of their ordering key
+	GroupBytes               = 64               // of a group's name
+	SkippedSpans             = 64               // ranges that the default lane of a topic was not owed, ahead of its cursor
+	FenceMarks               = 16_384           // fence keys of a lane
+	FenceIdle                = 10 * time.Minute // after which a mark may go, once there are as many as that
+	FenceSweep               = time.Second      // between two searches for such marks in a lane
+	FencePage                = 1_000            // marks of one list
+	ParkedMessages           = 2_097_152        // of a lane, behind messages of their ordering key
 	RetentionDuration        = 24 * time.Hour
-	DeadAside                = 65_536 // dead letters behind the cursor of a group that is reset
-	SweepPositions           = 1_024  // looked at by one step of the sweep
+	RetentionBytesCeiling    = 1 << 50 // 1 PiB
+	DeadAside                = 65_536  // dead letters behind the cursor of a group that is reset
+	SweepPositions           = 1_024   // looked at by one step of the sweep
 	SweepInterval            = time.Second
 	OptionDuration           = 366 * 24 * time.Hour // of a delay or ttl
 	AbandonWait              = time.Second          // for the database of a log that has failed
@@ -139,6 +144,11 @@ const (
 	RestoreBatchBytes        = 4 * MiB          // gathered for one transaction of a restore
 	ReclaimBusyBytes         = 128 * MiB        // deleted from the store, after which it is tidied though it is busy
 	CommitGroupWait          = time.Millisecond // that a group waits at most for those whom the last one answered
+	ReplayPageMessages       = 256              // that a replay, or a tail that catches up, reads at once
+	ReplayPageBytes          = 1 * MiB
+	TailRingEvents           = 64      // of a topic that is tailed: what a tail may be behind before it loses some
+	TailRingBytes            = 8 * MiB // of records in them; the last event stays, however large it is
+	TailSubscribers          = 256     // open tails of a log
 )
 
 // Guest bounds one guest call. The zero value allows nothing: start from DefaultGuest.
@@ -198,11 +208,13 @@ const (
 	NameTopics         Name = "topics of a tenant"
 	NameGroups         Name = "groups of a topic"
 	NameSkippedSpans   Name = "ranges that the default lane was not owed"
+	NameFenceMarks     Name = "fence marks of a lane"
 	NameHops           Name = "hops"
 	NameBackupRecord   Name = "backup record bytes"
 	NameRunning        Name = "running deliveries"
 	NameTokenBytes     Name = "token bytes" //nolint:gosec // the name of a bound
 	NameTokenClaims    Name = "token claims"
+	NameTails          Name = "open tails"
 )
 
 // Error says that a bound was exceeded. Match it with errors.As, or with errors.Is against another *Error, which

@@ -43,7 +43,6 @@ type demand struct {
 	name         TopicName
 	messages     int64
 	largestBytes int64
-	priority     uint8 // the highest
 }
 
 // admit draws what demands ask for, or returns the first refusal and draws nothing.
@@ -82,13 +81,24 @@ func (a *admission) view(s *state, name TopicName) *PolicyView {
 	return &view
 }
 
+// checkPriorities refuses messages with a higher priority than their topics allow. Reservations don't know of priorities.
+func (a *admission) checkPriorities(s *state, entries []published) error {
+	for i := range entries {
+		e := &entries[i]
+		if e.origin.priority == 0 {
+			continue
+		}
+		if most := a.view(s, e.name).MaxPriority; most.Set && int64(e.origin.priority) > most.Value {
+			return &OptionError{"priority", fmt.Sprintf("at most %d on topic %s", most.Value, e.name.Topic)}
+		}
+	}
+	return nil
+}
+
 func (a *admission) check(s *state, d demand) error {
 	p := a.view(s, d.name)
 	if err := limits.Check(limits.NameMessageBytes, d.largestBytes, p.MaxMessageBytes.Value); err != nil {
 		return err
-	}
-	if p.MaxPriority.Set && int64(d.priority) > p.MaxPriority.Value {
-		return &OptionError{"priority", fmt.Sprintf("at most %d on topic %s", p.MaxPriority.Value, d.name.Topic)}
 	}
 	if p.MaxRatePerSec.Set {
 		if err := limits.Check(limits.NameBatchMessages, d.messages, p.MaxRatePerSec.Value); err != nil {

@@ -73,7 +73,7 @@ func (t *topic) toDismantle() (ended *lane, idle bool) {
 		}
 		return ended == nil
 	})
-	return ended, ended == nil && len(t.groups) == 0 && t.unswept.from >= t.unswept.to
+	return ended, ended == nil && len(t.groups) == 0 && t.unswept.from >= t.unswept.to && len(t.keys.order) == 0
 }
 
 // commitChore commits a frame that was planned for the state as it is, and reports whether that succeeded.
@@ -85,7 +85,7 @@ func (c *committer) commitChore(f frame) bool {
 }
 
 // choreBytes bounds the frame of a chore.
-const choreBytes = entryOverheadBytes + limits.SweepPositions*parkedBytes + limits.GroupsPerTopic*(limits.GroupBytes+32)
+const choreBytes = entryOverheadBytes + limits.SweepPositions*parkedBytes + limits.GroupsPerTopic*(limits.GroupBytes+32) + unfenceBytes
 
 // planSweep returns the next step of the retention, or, if that has nothing to do, of the sweep. While too many bytes are
 // stored, what nobody needs goes first, also if it is kept for a while: only then groups lose something.
@@ -107,5 +107,11 @@ func (c *committer) planSweep(t *topic) (f *sweepFrame, more bool, err error) {
 		return &sweepFrame{name: t.name, passed: passed}, true, nil
 	}
 	f, moreSwept, err := c.planCollect(t, time.Duration(policy.KeepMilli.Value)*time.Millisecond, now)
+	if t.keys.stale(now.UnixNano()) && err == nil {
+		if f == nil {
+			f = &sweepFrame{name: t.name}
+		}
+		f.keys, moreSwept = now.UnixNano(), true
+	}
 	return f, more || moreSwept, err
 }

@@ -59,7 +59,8 @@ func fuzzFrames() []frame {
 	return []frame{
 		&publish,
 		&claimFrame{name: lane, until: 8, died: 9, taken: []taken{
-			{position: 1, attempt: 1, fresh: true, origin: fuzzOrigin()}, {position: 2, attempt: 3},
+			{position: 1, attempt: 1, fresh: true, origin: fuzzOrigin()},
+			{position: 2, attempt: 3},
 			{position: 7, attempt: 1, parked: true, origin: fuzzOrigin(), key: 1 << 40},
 		}, buried: []buried{{3, ReasonMaxAttempts}}, first: true, lapsed: []uint64{4}, parked: []parked{{5, 6, 7}}},
 		&settleFrame{items: []settled{
@@ -76,8 +77,10 @@ func fuzzFrames() []frame {
 		&groupFrame{name: group, what: groupReset, cursor: 1, ready: 2, aside: []uint64{1}},
 		&groupFrame{name: group, what: groupVoided, voided: []parked{{position: 1, key: 2}}},
 		&groupFrame{name: group, what: groupEnded},
-		&sweepFrame{name: fuzzTopic, upTo: 4, items: []swept{{1, 2, 3}}, passed: []passed{{"g", 3, 1}}},
+		&sweepFrame{name: fuzzTopic, upTo: 4, keys: 7, items: []swept{{1, 2, 3}}, passed: []passed{{"g", 3, 1}}},
 		&modeFrame{name: fuzzTopic, mode: LaneOff, owes: false},
+		&fenceFrame{name: lane, fence: Fence{"f", 1 << 63}, at: 7},
+		&unfenceFrame{name: lane, keys: []string{"f", "g"}},
 	}
 }
 
@@ -176,6 +179,7 @@ func FuzzDecodeRecords(f *testing.F) {
 		appendParkedRecord(nil, 3), appendGroup(nil, newLane(newTopic(fuzzTopic), "g")),
 		appendDead(nil, &deadRecord{attempts: 3, reason: "r", died: 4, receipt: []byte("x"), origin: fuzzOrigin()}),
 		appendTopic([]byte{}, at(0)), appendTopic(nil, at(1<<40)), expires.append(nil), hidden.append(nil),
+		(&fenceMark{token: 1 << 63, at: 5}).append(nil),
 		(&firstUse{id: fuzzOrigin().id, position: 3, until: 4}).append(nil), checkpoint{1, 2, 3}.append(nil),
 	} {
 		f.Add(b)
@@ -194,6 +198,7 @@ func FuzzDecodeRecords(f *testing.F) {
 		sames(t, b, func(b []byte) (*topic, error) { return decodeTopic(fuzzTopic, b) }, func(tp *topic) []byte { return appendTopic(nil, tp) })
 		sames(t, b, func(b []byte) (*expiry, error) { return decodeExpiry(nil, 3, b) }, func(e *expiry) []byte { return e.append(nil) })
 		sames(t, b, func(b []byte) (*delayed, error) { return decodeDelayed(nil, 3, b) }, func(d *delayed) []byte { return d.append(nil) })
+		sames(t, b, decodeFence, func(m *fenceMark) []byte { return m.append(nil) })
 		sames(t, b, func(b []byte) (*firstUse, error) { return decodeFirstUse(keyHash{}, b) }, func(u *firstUse) []byte { return u.append(nil) })
 	})
 }

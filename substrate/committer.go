@@ -66,7 +66,8 @@ type committer struct {
 	bytes    int64      // journal bytes that the group needs at most
 	answered int        // requests of the group that were answered at its end
 	held     []*request // taken from the queue: they wait for the next group
-	body     []byte     // bodies of the group's frames, reused
+	planned  []frame    // the group's frames, until tell has seen them; reused
+	body     []byte     // bodies of them, reused
 
 	behind   writeBehind
 	lastDone uint64        // number of the last frame appended
@@ -166,6 +167,7 @@ func (c *committer) commit() {
 		frames, durable := c.plan()
 		err = c.append(frames, durable)
 	}
+	tailed := err == nil && c.tell()
 	_ = failpoint.Hit("commit.answer") // nothing can fail here
 	c.answered = 0
 	for _, r := range c.group {
@@ -179,6 +181,9 @@ func (c *committer) commit() {
 		c.answered++
 	}
 	c.log.wake()
+	if tailed {
+		c.log.tails.wake()
+	}
 }
 
 // answerPrompt answers what need not wait for the group's flush: claims of messages that are durable don't pay for
@@ -265,6 +270,7 @@ func (c *committer) plan() (frames []journal.Frame, durable bool) {
 		c.body = encodeFrame(c.body, f)
 		ends = append(ends, len(c.body))
 		frames = append(frames, journal.Frame{Number: number, Kind: f.kind()})
+		c.planned = append(c.planned, f)
 		durable = durable || f.durable()
 	}
 	start := 0

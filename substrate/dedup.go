@@ -54,25 +54,40 @@ func (u *firstUses) find(h keyHash, now int64) *firstUse {
 	return nil
 }
 
-// remember notes the first use of a key at the time of its frame, and forgets those that are too old or too many.
+// remember notes the first use of a key at the time of its frame, and forgets a few of those that are too old or too many:
+// the sweep forgets the rest, since one frame's effects have to fit into a transaction of the store.
 func (s *state) remember(t *topic, f *firstUse, now int64) {
 	if old := t.keys.byHash[f.hash]; old != nil {
 		s.effects.dropKey(t, old) // its window is over, or it would have been a duplicate
 	}
 	t.keys.add(f)
 	s.effects.putKey(t, f)
-	for len(t.keys.order) > 0 {
-		first := t.keys.order[0]
-		current := t.keys.byHash[first.hash] == first
-		if current && first.until > now && len(t.keys.byHash) <= limits.IdempotencyKeys {
+	s.watched[t] = struct{}{}
+	s.forgetKeys(t, now, 2)
+}
+
+// forgetKeys forgets up to most keys that are too old, or too many.
+func (s *state) forgetKeys(t *topic, now int64, most int) {
+	for range most {
+		if !t.keys.stale(now) {
 			return
 		}
+		first := t.keys.order[0]
 		t.keys.order = t.keys.order[1:]
-		if current {
+		if t.keys.byHash[first.hash] == first {
 			delete(t.keys.byHash, first.hash)
 			s.effects.dropKey(t, first)
 		}
 	}
+}
+
+// stale reports whether the oldest key is to be forgotten.
+func (u *firstUses) stale(now int64) bool {
+	if len(u.order) == 0 {
+		return false
+	}
+	first := u.order[0]
+	return u.byHash[first.hash] != first || first.until <= now || len(u.byHash) > limits.IdempotencyKeys
 }
 
 func (f *firstUse) append(b []byte) []byte {

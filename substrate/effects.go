@@ -39,12 +39,13 @@ type effects struct {
 	landed    map[laneRef]struct{} // flights and parked messages that the store has, to delete
 	parked    map[laneRef]uint64   // to put: their keys
 	dead      map[laneRef]*deadRecord
-	pointers  map[pointerRef]bool   // to put, or to delete
-	ended     map[groupRef]struct{} // to delete
-	hidden    map[*delayed]struct{} // delayed messages to put
-	shown     map[*delayed]struct{} // those that the store has, to delete
-	expiring  map[ref]*expiry       // to put; nil to delete
-	keys      map[keyRef]*firstUse  // to put; nil to delete
+	pointers  map[pointerRef]bool     // to put, or to delete
+	ended     map[groupRef]struct{}   // to delete
+	fences    map[fenceRef]*fenceMark // to put; nil to delete
+	hidden    map[*delayed]struct{}   // delayed messages to put
+	shown     map[*delayed]struct{}   // those that the store has, to delete
+	expiring  map[ref]*expiry         // to put; nil to delete
+	keys      map[keyRef]*firstUse    // to put; nil to delete
 	topics    map[*topic]struct{}
 	bytes     int64 // of the messages to put
 	freed     int64 // bytes of what is deleted from the store
@@ -67,6 +68,7 @@ func newEffectsFor(messages int) *effects {
 		dead:     map[laneRef]*deadRecord{},
 		pointers: map[pointerRef]bool{},
 		ended:    map[groupRef]struct{}{},
+		fences:   map[fenceRef]*fenceMark{},
 		hidden:   map[*delayed]struct{}{},
 		shown:    map[*delayed]struct{}{},
 		expiring: map[ref]*expiry{},
@@ -78,7 +80,7 @@ func newEffectsFor(messages int) *effects {
 // ops is the number of entries that a cut would write.
 func (e *effects) ops() int {
 	return len(e.messages) + len(e.done) + len(e.flights) + len(e.landed) + len(e.dead) + len(e.topics) +
-		len(e.hidden) + len(e.shown) + len(e.expiring) + len(e.keys) + len(e.parked) + len(e.pointers) + len(e.ended)
+		len(e.hidden) + len(e.shown) + len(e.expiring) + len(e.keys) + len(e.parked) + len(e.pointers) + len(e.ended) + len(e.fences)
 }
 
 // full reports whether the effects have grown to what one batch, or the memory for them, may hold.
@@ -89,6 +91,9 @@ func (e *effects) full() bool {
 
 // opBytes bounds what an entry costs in a transaction beside its key's names and its texts.
 const opBytes = 160
+
+// flightBytes is what the record of a delivery mostly takes.
+const flightBytes = 96
 
 // owe counts an entry of the last transaction.
 func (e *effects) owe(t *topic, texts int) {
@@ -317,7 +322,7 @@ func (e *effects) cutLanes(b *batch) {
 	}
 	for r, f := range e.flights {
 		f.stored = true
-		b.last = append(b.last, store.Op{Key: r.key(), Body: appendFlight(nil, f)})
+		b.last = append(b.last, store.Op{Key: r.key(), Body: appendFlight(make([]byte, 0, flightBytes), f)})
 	}
 	for r, key := range e.parked {
 		b.last = append(b.last, store.Op{Key: r.key(), Body: appendParkedRecord(nil, key)})
@@ -332,6 +337,7 @@ func (e *effects) cutLanes(b *batch) {
 			b.last = append(b.last, store.Op{Key: r.deadKey(), Body: appendDead(nil, d)})
 		}
 	}
+	e.cutFences(b)
 }
 
 // cutOptions adds what messages with options need.

@@ -32,18 +32,39 @@ var (
 	ErrNotEmpty = errors.New("the folder is not empty")
 )
 
-// Errors of Settle and Extend.
+// Errors of Settle, Extend and RaiseFence.
 var (
 	// ErrLeaseLost says that the lease expired and the message was claimed again, settled or redriven since. Nothing was
 	// changed: the caller drops its result. It is not returned for a lease that is past its time but still the newest:
 	// whoever holds that may settle.
 	ErrLeaseLost = errors.New("lease lost: another holder owns this message now")
+	// ErrStaleFence says that the lane has accepted a higher token for the fence key. Nothing was changed: what the caller was
+	// given comes from a tenure that is over. A *StaleFenceError says which.
+	ErrStaleFence = errors.New("stale fence: a higher token was accepted")
 )
+
+// StaleFenceError is an ErrStaleFence with what was compared.
+type StaleFenceError struct {
+	Lease Lease
+	Fence Fence
+	Mark  uint64 // the highest token accepted, above that of Fence
+}
+
+// Error implements error. The key is quoted.
+func (e *StaleFenceError) Error() string {
+	return fmt.Sprintf("message at position %d: fence %q: token %d is below %d, which was accepted", e.Lease.Position, e.Fence.Key, e.Fence.Token, e.Mark)
+}
+
+// Is reports whether target is ErrStaleFence.
+func (e *StaleFenceError) Is(target error) bool { return target == ErrStaleFence }
 
 // Errors of Claim, and of what names a lane.
 var (
 	// ErrNoGroup says that the topic has no consumer group of this name.
 	ErrNoGroup = errors.New("no such consumer group")
+	// ErrGroupEnding says that a group of this name is being deleted, so that none can be made yet. Waiting helps, and so does
+	// DeleteGroup, which returns when it is gone.
+	ErrGroupEnding = errors.New("the consumer group is being deleted")
 	// ErrLaneOff says that the topic's default lane is off: its messages go to consumer groups only.
 	ErrLaneOff = errors.New("the topic's default lane is off")
 )
@@ -75,10 +96,15 @@ type PolicyError struct {
 	Name     string // "max_depth", …
 	Value    int64
 	Min, Max int64 // would be right
+	Time     bool  // these are ms
 }
 
 // Error implements error.
 func (e *PolicyError) Error() string {
+	if e.Time {
+		ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+		return fmt.Sprintf("%s: %s is not allowed: want %s to %s", e.Name, ms(e.Value), ms(e.Min), ms(e.Max))
+	}
 	return fmt.Sprintf("%s: %d is not allowed: want %d to %d", e.Name, e.Value, e.Min, e.Max)
 }
 

@@ -19,8 +19,10 @@ import (
 //	9 expire   died ns | n, (tenant, topic, lane, position, reason)*
 //	10 lane    tenant, topic, lane | flags (1 paused, 2 closing) | ordering                       frame_lanes.go
 //	11 group   tenant, topic, lane | what, ordering << 4 | kind of start, value | cursor | ready | n, voided* | n, aside*
-//	12 sweep   tenant, topic | up to | n, (position, payload bytes)* | n, (lane, cursor, passed)*
+//	12 sweep   tenant, topic | up to | keys ns or 0 | n, (position, payload bytes)* | n, (lane, cursor, passed)*
 //	13 mode    tenant, topic | mode | owes
+//	14 fence   tenant, topic, lane | key | token | at ns                                           frame_fences.go
+//	15 unfence tenant, topic, lane | n, key*
 //
 // Version 1 had neither the flags of settle and discard nor what stands behind the buried of a claim.
 //
@@ -48,6 +50,8 @@ const (
 	kindGroup   = 11
 	kindSweep   = 12
 	kindMode    = 13
+	kindFence   = 14
+	kindUnfence = 15
 )
 
 type (
@@ -417,6 +421,10 @@ func decodeFrame(kind uint8, body []byte) (frame, error) {
 		f = d.sweep()
 	case kindMode:
 		f = &modeFrame{name: d.topicName(), mode: LaneMode(d.byte()), owes: d.byte()&1 != 0}
+	case kindFence:
+		f = &fenceFrame{name: d.laneName(), fence: Fence{Key: d.string(), Token: d.uint()}, at: d.int()}
+	case kindUnfence:
+		f = &unfenceFrame{name: d.laneName(), keys: d.strings()}
 	default:
 		return nil, fmt.Errorf("frame of kind %d was written by a newer program", kind)
 	}

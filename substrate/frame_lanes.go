@@ -1,6 +1,10 @@
 package substrate
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/longshore/longshore/limits"
+)
 
 type (
 	// laneFrame sets what an operator sets of a lane.
@@ -27,6 +31,7 @@ type (
 	sweepFrame struct {
 		name   TopicName
 		upTo   uint64 // everything below was looked at
+		keys   int64  // unix ns: some idempotency keys whose window ended by then are forgotten; 0 for none
 		items  []swept
 		passed []passed
 	}
@@ -100,7 +105,7 @@ func (d *decoder) group() *groupFrame {
 }
 
 func (f *sweepFrame) append(b []byte) []byte {
-	b = binary.AppendUvarint(f.name.append(b), f.upTo)
+	b = binary.AppendVarint(binary.AppendUvarint(f.name.append(b), f.upTo), f.keys)
 	b = binary.AppendUvarint(b, uint64(len(f.items)))
 	for _, e := range f.items {
 		b = append(binary.AppendUvarint(binary.AppendUvarint(b, e.position), uint64(e.payloadBytes)), e.level)
@@ -113,7 +118,7 @@ func (f *sweepFrame) append(b []byte) []byte {
 }
 
 func (d *decoder) sweep() *sweepFrame {
-	f := &sweepFrame{name: d.topicName(), upTo: d.uint()}
+	f := &sweepFrame{name: d.topicName(), upTo: d.uint(), keys: d.int()}
 	f.items = make([]swept, d.count(3))
 	for i := range f.items {
 		f.items[i] = swept{position: d.uint(), payloadBytes: int(d.uint()), level: d.byte()}
@@ -233,6 +238,9 @@ func (f *sweepFrame) apply(s *state, _ uint64) {
 	}
 	if f.upTo > t.unswept.from {
 		t.unswept.from = min(f.upTo, t.unswept.to)
+	}
+	if f.keys != 0 {
+		s.forgetKeys(t, f.keys, limits.SweepPositions)
 	}
 	s.touch(t)
 }

@@ -97,7 +97,7 @@ func (l *Log) planGroup(name laneName, o GroupOptions, from counted) (frame, err
 		}
 	} else if ln := t.groups[name.lane]; ln != nil {
 		if ln.closing {
-			return nil, fmt.Errorf("group %s is being deleted: try again", name.lane)
+			return nil, ErrGroupEnding
 		}
 		return nil, nil
 	} else if err := limits.Check(limits.NameGroups, int64(len(t.groups))+1, limits.GroupsPerTopic); err != nil {
@@ -229,7 +229,7 @@ func (ln *lane) planVoid() *groupFrame {
 	return f
 }
 
-// DeleteGroup ends a group, with its dead letters. It does nothing if there is none. Messages that nobody else needs go
+// DeleteGroup ends a group, with its dead letters and its fence marks. It does nothing if there is none. Messages that nobody else needs go
 // a little later.
 func (l *Log) DeleteGroup(ctx context.Context, tenant, topic, group string) error {
 	if err := validGroup(tenant, topic, group); err != nil {
@@ -259,7 +259,7 @@ func (l *Log) dismantle(ctx context.Context, name laneName) (gone bool, err erro
 	return gone, err
 }
 
-const dismantleBytes = groupBytes + limits.SweepPositions*parkedBytes
+const dismantleBytes = groupBytes + limits.SweepPositions*parkedBytes + unfenceBytes
 
 // ended reports whether the lane is to be taken apart: a group that is being deleted, or a default lane that is off.
 func (ln *lane) ended() bool {
@@ -272,6 +272,9 @@ func (l *Log) planDismantle(ln *lane) (frame, error) {
 		return nil, nil
 	}
 	if f := ln.planVoid(); len(f.voided) > 0 {
+		return f, nil
+	}
+	if f := ln.planUnfence(nil); f != nil {
 		return f, nil
 	}
 	if ln.deadN == 0 {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 )
 
 // Ordering says which messages of a lane are handled one at a time, in the order of their positions.
@@ -51,6 +52,9 @@ type lane struct {
 
 	dead  positions
 	deadN int64
+
+	fences       map[string]*fenceMark // by fence key; nil until there is one
+	fencesLooked time.Time             // when idle marks were looked for last; not part of the state
 
 	start Start  // of a group, as it was registered
 	gap   uint64 // messages that retention took from a group before it claimed them

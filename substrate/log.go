@@ -53,6 +53,7 @@ type Log struct {
 	waiters   map[TopicName]chan struct{}
 	unflushed map[TopicName]int64 // publishes and acknowledgements of relaxed topics that are not on disk yet
 
+	tails     tails
 	queue     *queue
 	stop      chan struct{} // closed by Close
 	closeOnce sync.Once
@@ -122,6 +123,7 @@ func (l *Log) start() {
 	l.stop, l.stopped, l.failed = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	l.waiters = map[TopicName]chan struct{}{}
 	l.unflushed = map[TopicName]int64{}
+	l.tails.answered = l.state.nextPosition
 	l.committer = newCommitter(l)
 	go l.committer.run()
 }

@@ -1,7 +1,6 @@
 package substrate
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -138,7 +137,7 @@ func (l *Log) readPriority(st *stream, a ahead, take func(*entry) bool) error {
 
 // freshFrom returns the first n or more of the stream's messages from a position on, if there are so many. What is dead or in
 // flight among them is read and left out.
-func (l *Log) freshFrom(ctx context.Context, st *stream, from uint64, n int) (found []*entry, err error) {
+func (l *Log) freshFrom(st *stream, from uint64, n int) (found []*entry, err error) {
 	for all := false; !all && len(found) < n; {
 		l.mu.Lock()
 		view := l.lookAhead(st, max(from, st.cursor), n)
@@ -155,9 +154,6 @@ func (l *Log) freshFrom(ctx context.Context, st *stream, from uint64, n int) (fo
 			from = e.position + 1
 		}
 		l.mu.Unlock()
-		if err = ctx.Err(); err != nil {
-			return nil, err
-		}
 	}
 	return found, nil
 }

@@ -103,6 +103,9 @@ type Settlement struct {
 	Delay   time.Duration // Retry and Release: how long the message stays hidden
 	Reason  string        // kept with the message; at most limits.ReasonBytes
 	Receipt []byte        // Bury: kept with the dead letter; at most limits.ReceiptBytes
+	// Fence, if its key is set, is checked again with the lease: if the lane's mark has risen above its token, the whole call
+	// returns ErrStaleFence. See Log.RaiseFence.
+	Fence Fence
 }
 
 // DeadLetter describes a dead message without its payload.
@@ -154,6 +157,10 @@ type Stats struct {
 	DeadLetters int64
 	Oldest      time.Time // publish time of the oldest message not yet done; zero if none
 	Paused      bool
+
+	LaneMode   LaneMode // when the default lane is owed messages
+	LanePaused bool     // the default lane is, whatever the topic is
+	Ordering   Ordering // of the default lane
 
 	Groups      int   // consumer groups
 	PinnedBytes int64 // payloads of messages that groups still need, or that are kept, and the default lane does not need

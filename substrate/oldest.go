@@ -1,9 +1,6 @@
 package substrate
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // oldestCached is the publish time of the first message from a cursor on, as of when so many messages were dead.
 type oldestCached struct {
@@ -58,6 +55,8 @@ func oldestOf(entries []*entry) time.Time {
 
 // oldestFresh returns the publish time of the first message that was never claimed, or zero. It reads a few
 // messages, once for each place of the cursor.
+//
+//nolint:contextcheck,nolintlint // who asks for counters has no context
 func (l *Log) oldestFresh(st *stream) time.Time {
 	l.mu.Lock()
 	if st.ready == 0 {
@@ -73,7 +72,7 @@ func (l *Log) oldestFresh(st *stream) time.Time {
 	if now.at = cached.at; cached == now && !now.at.IsZero() {
 		return now.at
 	}
-	entries, err := l.freshFrom(context.Background(), st, now.cursor, oldestReads)
+	entries, err := l.freshFrom(st, now.cursor, oldestReads)
 	now.at = oldestOf(entries)
 	if err != nil || now.at.IsZero() {
 		return time.Time{} // closed, claimed since, or no record checks

@@ -342,6 +342,44 @@ func TestIdempotency(t *testing.T) {
 		require.Empty(t, l.admission.reserved)
 	})
 
+	t.Run("OverKeysAreForgottenThoughNobodyPublishes", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			dir := t.TempDir()
+			l := openLog(t, dir)
+			const n = 3 * limits.SweepPositions
+			for range n / 512 {
+				msgs := make([]Message, 512)
+				for i := range msgs {
+					msgs[i] = l.newMessage(testTopic, "x")
+					msgs[i].Options = key(msgs[i].ID, "p")
+				}
+				_, err := l.Publish(t.Context(), msgs...)
+				require.NoError(t, err)
+			}
+			storeUpToDate(t, l)
+			tp := l.find(TopicName{testTenant, testTopic})
+			require.Len(t, tp.keys.byHash, n)
+			time.Sleep(limits.IdempotencyWindow + 3*limits.SweepInterval)
+			require.Empty(t, tp.keys.byHash)
+			storeUpToDate(t, l)
+			require.Empty(t, reopenCrashed(t, dir).find(TopicName{testTenant, testTopic}).keys.order)
+		})
+	})
+
+	t.Run("ManyOverKeysNeverOutgrowATransaction", func(t *testing.T) {
+		s := newState()
+		tp := s.topic(TopicName{testTenant, testTopic})
+		for i := range 100_000 {
+			o := key(fmt.Sprint(i), "p")
+			s.remember(tp, &firstUse{hash: hashKey(&o), until: 2, stored: true}, 1)
+		}
+		s.effects = newEffects()
+		late := key("late", "p")
+		s.remember(tp, &firstUse{hash: hashKey(&late), until: 9}, 8)
+		(&sweepFrame{name: tp.name, keys: 8}).apply(s, 1)
+		require.Less(t, s.effects.ops(), 2*limits.SweepPositions)
+	})
+
 	t.Run("KeysAreBounded", func(t *testing.T) {
 		s := newState()
 		tp := s.topic(TopicName{testTenant, testTopic})

@@ -34,7 +34,7 @@ func (l *Log) Peek(ctx context.Context, tenant, topic, lane string, after uint64
 		if len(peeked) >= n {
 			break
 		}
-		fresh, err := l.freshFrom(ctx, st, after+1, n-len(peeked))
+		fresh, err := l.freshFrom(st, after+1, n-len(peeked))
 		if err != nil {
 			return nil, err
 		}

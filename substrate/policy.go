@@ -1,10 +1,6 @@
 package substrate
 
-import (
-	"math"
-
-	"github.com/longshore/longshore/limits"
-)
+import "github.com/longshore/longshore/limits"
 
 // Policy bounds what may be published to a topic, and says how durable it is and how long it stays. A nil field is not set.
 type Policy struct {
@@ -38,6 +34,7 @@ type policyBound struct {
 	name     string
 	min, max int64
 	fallback PolicyValue
+	time     bool // the values are ms
 }
 
 // policyBounds are in the order of Policy.fields.
@@ -45,15 +42,15 @@ func policyBounds() []policyBound {
 	year := limits.OptionDuration.Milliseconds()
 	is := func(v int64) PolicyValue { return PolicyValue{Value: v, Set: true} }
 	return []policyBound{
-		{"max_depth", 1, limits.PolicyMaxDepthCount, PolicyValue{}},
-		{"max_rate_per_sec", 1, limits.PolicyMaxRatePerSec, PolicyValue{}},
-		{"max_message_bytes", 1, limits.MessageCeilingBytes, is(limits.MessageBytes)},
-		{"max_unflushed", 0, limits.PolicyMaxUnflushed, is(0)},
-		{"max_priority", 0, limits.PriorityCeiling, PolicyValue{}},
-		{"idempotency_window", 0, limits.IdempotencyWindowCeiling.Milliseconds(), is(limits.IdempotencyWindow.Milliseconds())},
-		{"retention", 1, year, is(limits.RetentionDuration.Milliseconds())},
-		{"retention_bytes", 1, math.MaxInt64 / 2, PolicyValue{}},
-		{"keep", 0, year, is(0)},
+		{"max_depth", 1, limits.PolicyMaxDepthCount, PolicyValue{}, false},
+		{"max_rate_per_sec", 1, limits.PolicyMaxRatePerSec, PolicyValue{}, false},
+		{"max_message_bytes", 1, limits.MessageCeilingBytes, is(limits.MessageBytes), false},
+		{"max_unflushed", 0, limits.PolicyMaxUnflushed, is(0), false},
+		{"max_priority", 0, limits.PriorityCeiling, PolicyValue{}, false},
+		{"idempotency_window", 0, limits.IdempotencyWindowCeiling.Milliseconds(), is(limits.IdempotencyWindow.Milliseconds()), true},
+		{"retention", 1, year, is(limits.RetentionDuration.Milliseconds()), true},
+		{"retention_bytes", 1, limits.RetentionBytesCeiling, PolicyValue{}, false},
+		{"keep", 0, year, is(0), true},
 	}
 }
 
@@ -90,7 +87,7 @@ func (p Policy) validate() error {
 	bounds := policyBounds()
 	for i, v := range p.fields() {
 		if b := bounds[i]; *v != nil && (**v < b.min || **v > b.max) {
-			return &PolicyError{Name: b.name, Value: **v, Min: b.min, Max: b.max}
+			return &PolicyError{Name: b.name, Value: **v, Min: b.min, Max: b.max, Time: b.time}
 		}
 	}
 	return nil

@@ -52,6 +52,9 @@ func TestProofOfTheModel(t *testing.T) {
 				defer func() { require.NoError(rt, m.log.Close()) }()
 				m.relax(rt)
 				rt.Repeat(m.actions())
+				for name := range m.model.topics {
+					m.list(rt, name, DeadLetterFilter{})
+				}
 				steps += m.steps
 			})
 		})
@@ -82,11 +85,17 @@ func (m *machine) open(rt *rapid.T) {
 	require.NoError(rt, err)
 }
 
-// relax makes a topic a relaxed one, and one a small one.
+// modelUnflushed is how many answers of the relaxed topic may not be on disk.
+const modelUnflushed = 8
+
+// relax makes a topic a relaxed one, and another a small one.
 func (m *machine) relax(rt *rapid.T) {
-	n := int64(50)
+	n := int64(modelUnflushed)
 	require.NoError(rt, m.log.SetPolicy(m.t.Context(), testTenant, relaxedTopic, Policy{MaxUnflushed: &n}))
 	m.model.topic(TopicName{testTenant, relaxedTopic})
+	depth, small := int64(4), modelNames[1]
+	require.NoError(rt, m.log.SetPolicy(m.t.Context(), small.Tenant, small.Topic, Policy{MaxDepth: &depth}))
+	m.model.topic(small).depth = depth
 }
 
 // check lets what is due happen, and compares all that can be seen.
@@ -110,6 +119,9 @@ func (m *machine) check(rt *rapid.T) {
 	for _, name := range names {
 		m.look(rt, name)
 	}
+	if i := rapid.IntRange(0, 30).Draw(rt, "list"); i < len(names) {
+		m.list(rt, names[i], m.filter(rt, names[i]))
+	}
 }
 
 // look compares the messages of one topic.
@@ -128,10 +140,11 @@ func (m *machine) look(rt *rapid.T, name TopicName) {
 	ready := m.log.WaitReady(ended, name.Tenant, name.Topic, "") == nil
 	taken, buried := m.model.claimable(name, 1, limits.MiB, now)
 	require.Equal(rt, len(taken)+len(buried) > 0, ready, "ready")
-	if rapid.IntRange(0, 3).Draw(rt, "list") > 0 {
-		return
-	}
-	f := m.filter(rt, name)
+}
+
+// list compares the dead letters of a topic. It brings the store up to date.
+func (m *machine) list(rt *rapid.T, name TopicName, f DeadLetterFilter) {
+	now := time.Now()
 	letters, err := m.log.DeadLetters(m.t.Context(), name.Tenant, name.Topic, f)
 	require.NoError(rt, err)
 	want := m.model.matching(name, f, now)
@@ -145,6 +158,9 @@ func (m *machine) look(rt *rapid.T, name TopicName) {
 
 // filter draws a filter of dead letters.
 func (m *machine) filter(rt *rapid.T, name TopicName) (f DeadLetterFilter) {
+	if rapid.Bool().Draw(rt, "all") {
+		return f
+	}
 	dead := m.model.of(name, "dead")
 	if len(dead) > 0 && rapid.IntRange(0, 3).Draw(rt, "by id") == 0 {
 		f.ID = rapid.SampledFrom(dead).Draw(rt, "dead").id
@@ -220,6 +236,7 @@ func (m *machine) publish(rt *rapid.T) {
 	require.NoError(rt, err)
 	require.Equal(rt, receipts, got)
 	m.model.publish(firsts, time.Now())
+	m.durable(rt, slices.ContainsFunc(firsts, func(f Message) bool { return f.Topic != relaxedTopic }))
 }
 
 func (m *machine) reserve(rt *rapid.T) {
@@ -331,6 +348,17 @@ func (m *machine) settle(rt *rapid.T) {
 		m.settled(msg, &settlements[i])
 	}
 	m.model.publish(firsts, time.Now())
+	m.durable(rt, slices.ContainsFunc(msgs, func(msg *modelMsg) bool { return msg.name.Topic != relaxedTopic }))
+}
+
+// durable checks that what was answered last is on disk if it was strict, or if there is too much that is not.
+func (m *machine) durable(rt *rapid.T, strict bool) {
+	if strict {
+		require.Equal(rt, m.log.journal.Next()-1, m.log.journal.Synced(), "a strict answer is on disk")
+	}
+	for _, s := range m.log.Topics() {
+		require.LessOrEqual(rt, s.Unflushed, int64(modelUnflushed))
+	}
 }
 
 func (m *machine) settled(msg *modelMsg, s *Settlement) {
@@ -376,6 +404,7 @@ func (m *machine) extend(rt *rapid.T) {
 func (m *machine) pause(rt *rapid.T) {
 	name, paused := m.name(rt), rapid.Bool().Draw(rt, "paused")
 	require.NoError(rt, m.log.Pause(m.t.Context(), name.Tenant, name.Topic, paused))
+	m.durable(rt, true)
 	m.model.topic(name).paused = paused
 }
 
@@ -386,12 +415,14 @@ func (m *machine) policy(rt *rapid.T) {
 	}
 	if rapid.Bool().Draw(rt, "unset") {
 		require.NoError(rt, m.log.UnsetPolicy(ctx, name.Tenant, name.Topic))
+		m.durable(rt, true)
 		t := m.model.topic(name)
 		t.depth, t.bytes = 0, limits.MessageBytes
 		return
 	}
-	depth, bytes := int64(rapid.IntRange(1, 12).Draw(rt, "depth")), int64(rapid.IntRange(5, 20).Draw(rt, "bytes"))
+	depth, bytes := int64(rapid.IntRange(1, 6).Draw(rt, "depth")), int64(rapid.IntRange(5, 20).Draw(rt, "bytes"))
 	require.NoError(rt, m.log.SetPolicy(ctx, name.Tenant, name.Topic, Policy{MaxDepth: &depth, MaxMessageBytes: &bytes}))
+	m.durable(rt, true)
 	m.model.topic(name).depth, m.model.topic(name).bytes = depth, bytes
 	view, err := m.log.Policy(name.Tenant, name.Topic)
 	require.NoError(rt, err)
@@ -425,6 +456,7 @@ func (m *machine) redrive(rt *rapid.T) {
 		m.model.topics[name].redriven++
 	}
 	require.Equal(rt, want, r)
+	m.durable(rt, r.Moved > 0)
 }
 
 func (m *machine) discard(rt *rapid.T) {
@@ -438,6 +470,7 @@ func (m *machine) discard(rt *rapid.T) {
 	}
 	require.NoError(rt, err)
 	require.Equal(rt, len(want), n)
+	m.durable(rt, n > 0)
 	for _, msg := range want {
 		delete(m.model.messages, msg.id)
 		m.model.topics[name].discarded++

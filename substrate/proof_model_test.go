@@ -127,7 +127,7 @@ func (m *modelLog) kill(msg *modelMsg, reason string) {
 	m.topic(msg.name).buried++
 }
 
-// restart voids the leases and forgets the reservations.
+// restart voids the leases, whose attempts don't count since no handler ran, and forgets the reservations.
 func (m *modelLog) restart(now time.Time) {
 	for _, t := range m.topics {
 		t.reserved = 0
@@ -135,6 +135,7 @@ func (m *modelLog) restart(now time.Time) {
 	for _, msg := range m.messages {
 		if msg.state == "leased" {
 			msg.state, msg.at = "waiting", now
+			msg.attempts--
 		}
 	}
 }
@@ -290,6 +291,11 @@ func (m *modelLog) peek(name TopicName, after uint64, n int, now time.Time) (lin
 			state = map[string]string{"waiting": "delayed", "leased": "leased"}[msg.state]
 		}
 		lines = append(lines, fmt.Sprint(msg.position, " ", state, " ", msg.id, " ", msg.payload))
+	}
+	hidden := m.of(name, "hidden")
+	slices.SortFunc(hidden, func(a, b *modelMsg) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.id[14:], b.id[14:])) })
+	for _, msg := range hidden[:min(len(hidden), n-len(lines))] {
+		lines = append(lines, fmt.Sprint("0 delayed ", msg.id, " ", msg.payload))
 	}
 	return lines
 }

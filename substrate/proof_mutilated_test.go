@@ -23,10 +23,10 @@ import (
 func TestProofMutilated(t *testing.T) {
 	until, seed := proofUntil(t), proofSeed(t)
 	m := mutilator{random: rand.New(rand.NewPCG(seed, 0)), outcomes: map[string]int{}, blocks: newBlocks()}
-	for n := 0; n < 1 || time.Now().Before(until); n++ {
+	for m.n == 0 || time.Now().Before(until) {
 		dir := t.TempDir()
 		for i, b := range m.bases(t, dir, time.Until(until)) {
-			for range 1 + n/4 {
+			for k := 0; k == 0 || k < batchesOfABase && time.Now().Before(until); k++ {
 				m.batch(t, b, filepath.Join(dir, fmt.Sprint("batch", i)))
 			}
 		}
@@ -136,8 +136,10 @@ func (m *mutilator) copy(t *testing.T, from, to string) {
 	}))
 }
 
-// mutilationsAtOnce is how many copies one child opens.
-const mutilationsAtOnce = 8
+const (
+	mutilationsAtOnce = 8 // copies that one child opens
+	batchesOfABase    = 4
+)
 
 func (m *mutilator) batch(t *testing.T, b mutilatedBase, dir string) {
 	t.Helper()

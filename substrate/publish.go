@@ -133,6 +133,9 @@ func (l *Log) planPublish(f *publishFrame, receipts []Receipt, now time.Time) er
 	if err := l.checkTopics(f.entries); err != nil {
 		return err
 	}
+	if err := l.admission.checkPriorities(l.state, f.entries); err != nil {
+		return err
+	}
 	if err := l.useIDs(f.entries); err != nil {
 		return err
 	}
@@ -249,7 +252,7 @@ func (l *Log) unuseIDs(entries []published) {
 // demandsOf sums up, per topic, the messages that no reservation has admitted yet.
 func demandsOf(entries []published) []demand {
 	if len(entries) == 1 && !entries[0].reservation.holds(entries[0].name) {
-		return []demand{{name: entries[0].name, messages: 1, largestBytes: int64(entries[0].origin.payloadBytes), priority: entries[0].origin.priority}}
+		return []demand{{name: entries[0].name, messages: 1, largestBytes: int64(entries[0].origin.payloadBytes)}}
 	}
 	var demands []demand
 	index := map[TopicName]int{}
@@ -266,7 +269,6 @@ func demandsOf(entries []published) []demand {
 		}
 		demands[at].messages++
 		demands[at].largestBytes = max(demands[at].largestBytes, int64(e.origin.payloadBytes))
-		demands[at].priority = max(demands[at].priority, e.origin.priority)
 	}
 	return demands
 }

@@ -16,6 +16,7 @@ import (
 //	            | n, skipped (from, to)* | visible | pinned bytes | unswept from, to | published, acked, buried, redriven, discarded | policy
 //	group       version | flags (1 paused, 2 closing) | ordering | cursor | ready | gap | kind of start, value
 //	pointer     version
+//	fence mark  version | token | at ns
 //	origin      id millis, number | payload bytes | redriven | operator | priority | hash of the ordering key
 //	policy      n, for each of policyFields: 0 not set, else the value + 1
 //	checkpoint  version | frame | next position | opening

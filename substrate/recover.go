@@ -128,7 +128,7 @@ func (r *recovery) loadTopic(tenant, name string, body []byte, err error) error 
 		return err
 	}
 	t.eachLane(func(ln *lane) bool {
-		err = errors.Join(r.loadFlights(ln), r.loadDead(ln))
+		err = errors.Join(r.loadFlights(ln), r.loadDead(ln), r.loadFences(ln))
 		return err == nil
 	})
 	return errors.Join(err, r.loadDelayed(t), r.loadExpiries(t), r.loadKeys(t))

@@ -10,7 +10,8 @@ import (
 )
 
 // Settle ends deliveries and publishes outbox, in one commit: all of it, or nothing with an error. It returns when that is
-// durable. If one of the leases is not the newest of its message, the error is ErrLeaseLost. An outbox needs an Ack.
+// durable. If one of the leases is not the newest of its message, the error is ErrLeaseLost; if the token of one's fence is
+// below what the lane accepted since, ErrStaleFence. An outbox needs an Ack.
 //
 // Messages of the outbox that carry a Reservation were admitted before; the others are admitted as Publish would. Once
 // asked, the settlement goes on even if ctx ends.
@@ -90,6 +91,9 @@ func (l *Log) planSettlement(s *Settlement, now time.Time) (settled, error) {
 	ln := l.holds(s.Lease)
 	if ln == nil {
 		return settled{}, ErrLeaseLost
+	}
+	if err := ln.checkFence(s.Lease, s.Fence); err != nil {
+		return settled{}, err
 	}
 	item := settled{name: ln.id(), position: s.Lease.Position, verdict: s.Verdict, reason: s.Reason}
 	switch s.Verdict {

@@ -20,35 +20,77 @@ type queue interface {
 	work(ctx context.Context) (int, error) // waits for messages, claims and acknowledges them; returns how many
 }
 
-// cycling compares the whole life of a message, durable in the log, with JetStream as it comes.
+// cycleBacklog is how many messages wait in the cycle that is measured with a backlog.
+const cycleBacklog = 100_000
+
+// cycling compares the whole life of a message, durable in the log and relaxed, with JetStream as it comes: without a
+// backlog, and with one.
 func (p plan) cycling(ctx context.Context, dir string) (err error) {
-	d, err := openDurable(ctx, dir+"/cycle-log", p.payload)
+	strict, err := openDurable(ctx, dir+"/cycle-log", p.payload)
 	if err != nil {
 		return err
 	}
-	defer closing(&err, d.Close)
+	defer closing(&err, strict.Close)
+	relaxed, err := openRelaxed(ctx, dir+"/cycle-relaxed", p.payload, cycleTopic)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, relaxed.Close)
 	j, err := openJetStream(ctx, dir+"/cycle-jetstream", false, p.payload)
 	if err != nil {
 		return err
 	}
 	defer closing(&err, j.Close)
-	var ours, theirs []float64
-	for range p.repeats {
-		p.quiet()
-		rate, err := cycle(ctx, d, p.span)
-		if err != nil {
-			return fmt.Errorf("cycle: log: %w", err)
-		}
-		ours = append(ours, rate)
-		p.quiet()
-		if rate, err = cycle(ctx, j, p.span); err != nil {
-			return fmt.Errorf("cycle: jetstream: %w", err)
-		}
-		theirs = append(theirs, rate)
+	contestants := []queue{strict, relaxed, j}
+	if err := p.cycles(ctx, contestants, ""); err != nil || p.short {
+		return err
 	}
-	note("cycle: log %.0f/s (%s); jetstream_default %.0f/s (%s)", median(ours), span(ours), median(theirs), span(theirs))
-	figure("cycle_vs_jetstream_default", medianRatio(ours, theirs))
+	for _, q := range contestants {
+		if err := backlog(ctx, q); err != nil {
+			return fmt.Errorf("cycle: backlog: %w", err)
+		}
+	}
+	return p.cycles(ctx, contestants, "_100k")
+}
+
+// cycles measures the contestants in turn: the log, the relaxed log, JetStream. suffix names the backlog in the figures.
+func (p plan) cycles(ctx context.Context, contestants []queue, suffix string) error {
+	rates := make([][]float64, len(contestants))
+	for round := range p.repeats {
+		for i := range contestants {
+			at := (round + i) % len(contestants)
+			p.quiet()
+			rate, err := cycle(ctx, contestants[at], p.span)
+			if err != nil {
+				return fmt.Errorf("cycle%s: contestant %d: %w", suffix, at, err)
+			}
+			rates[at] = append(rates[at], rate)
+		}
+	}
+	note("cycle%s: log %.0f/s (%s); relaxed %.0f/s (%s); %s %.0f/s (%s)", suffix, median(rates[0]), span(rates[0]),
+		median(rates[1]), span(rates[1]), onDefault, median(rates[2]), span(rates[2]))
+	figure("cycle_vs_"+onDefault+suffix, medianRatio(rates[0], rates[2]))
+	figure("cycle_relaxed_vs_"+onDefault+suffix, medianRatio(rates[1], rates[2]))
 	return nil
+}
+
+// backlog publishes what waits.
+func backlog(ctx context.Context, q queue) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var publishers sync.WaitGroup
+	for range cyclePublishers {
+		publishers.Go(func() {
+			for range cycleBacklog / cyclePublishers {
+				if err := q.offer(ctx); err != nil {
+					cancel(err)
+					return
+				}
+			}
+		})
+	}
+	publishers.Wait()
+	return context.Cause(ctx)
 }
 
 // cycle publishes for span, works until all is acknowledged, and returns the messages a second.
@@ -82,7 +124,8 @@ func cycle(ctx context.Context, q queue, span time.Duration) (float64, error) {
 
 var errDone = errors.New("all is acknowledged")
 
-// cycleRun is one run. A message takes a slot from before its publish until after its acknowledgement.
+// cycleRun is one run. A message takes a slot from before its publish until after its acknowledgement, or that of one of the
+// backlog, which comes before it.
 type cycleRun struct {
 	queue queue
 	slots chan struct{}
@@ -115,7 +158,11 @@ func (c *cycleRun) work(ctx context.Context, fail context.CancelCauseFunc) {
 		c.done += n
 		c.mu.Unlock()
 		for range n {
-			<-c.slots
+			select {
+			case <-c.slots:
+			case <-ctx.Done(): // what is left are messages of the backlog
+				return
+			}
 		}
 	}
 }

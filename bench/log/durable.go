@@ -23,6 +23,21 @@ type durable struct {
 	payload []byte
 }
 
+// openRelaxed opens a log all of whose publishes and acknowledgements to topics are answered before they are on disk, where
+// they are some milliseconds later.
+func openRelaxed(ctx context.Context, dir string, payload []byte, topics ...string) (*durable, error) {
+	d, err := openDurable(ctx, dir, payload)
+	if err != nil {
+		return nil, err
+	}
+	unflushed := int64(1_000_000)
+	policies := map[substrate.TopicName]substrate.Policy{}
+	for _, topic := range topics {
+		policies[substrate.TopicName{Tenant: tenant, Topic: topic}] = substrate.Policy{MaxUnflushed: &unflushed}
+	}
+	return d, d.SetDefaults(policies)
+}
+
 func openDurable(ctx context.Context, dir string, payload []byte) (*durable, error) {
 	l, err := substrate.Open(ctx, substrate.Options{Dir: dir})
 	if err != nil {

@@ -3,10 +3,10 @@
 // comes. Everything is a ratio of things measured in turn, as a median of rounds: absolute figures of a machine say little.
 // It prints lines `figure <name> <value>`; what stands beside them on stderr holds for this machine and this minute.
 //
-// Names of figures: durable_vs_<peer>_<load> are messages a second of the log divided by those of the peer, where load is
+// Names of figures: durable_vs_<peer>_<load>, and relaxed_vs_… of topics that are answered before they are on disk, are messages a second of the log divided by those of the peer, where load is
 // the number of publishers (c64), or 8 publishers of batches of 100, or 64 publishers to 1,000 topics.
 //
-// main.go chooses what is run; publish.go, cycle.go, claim.go, delay.go and open.go measure one thing each; durable.go,
+// main.go chooses what is run; publish.go, cycle.go, claim.go, parked.go, delay.go and open.go measure one thing each; durable.go,
 // raw.go and jetstream.go are what they measure; figures.go computes and prints; profile.go says where the time goes.
 package main
 
@@ -69,7 +69,7 @@ func run(ctx context.Context, p plan, profiles string) (err error) {
 	}
 	jobs := []func(context.Context, string) error{p.claimsAt100k, p.publishing, p.cycling, p.delays}
 	if !p.short {
-		jobs = append(jobs, p.atMillion)
+		jobs = append(jobs, p.atMillion, p.besideParked)
 	}
 	for i, job := range jobs {
 		if err := p.apart(ctx, fmt.Sprintf("%s/%d", dir, i), job); err != nil {

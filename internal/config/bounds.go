@@ -63,9 +63,9 @@ const (
 func (u unit) format(n int64) string {
 	switch u {
 	case unitBytes:
-		return formatSize(n)
+		return FormatSize(n)
 	case unitTime:
-		return formatTime(time.Duration(n))
+		return FormatDuration(time.Duration(n))
 	case unitCount:
 	}
 	return strconv.FormatInt(n, 10)
@@ -163,13 +163,13 @@ func checkPairs(s *sources, path string, d Delivery) {
 	lease, call := path+".lease", path+".limits.call_time"
 	if d.Lease <= d.Guest.CallDuration && s.sound(lease) && s.sound(call) {
 		s.add(s.nearer(lease, call),
-			fmt.Sprintf("the lease of %s is not longer than the call time of %s", formatTime(d.Lease), formatTime(d.Guest.CallDuration)),
+			fmt.Sprintf("the lease of %s is not longer than the call time of %s", FormatDuration(d.Lease), FormatDuration(d.Guest.CallDuration)),
 			"want a lease longer than the call time")
 	}
 	base, most := path+".retry.base", path+".retry.cap"
 	if d.Retry.Base > d.Retry.Cap && s.sound(base) && s.sound(most) {
 		s.add(s.nearer(base, most),
-			fmt.Sprintf("the base of %s is over the cap of %s", formatTime(d.Retry.Base), formatTime(d.Retry.Cap)),
+			fmt.Sprintf("the base of %s is over the cap of %s", FormatDuration(d.Retry.Base), FormatDuration(d.Retry.Cap)),
 			"want a base of at most the cap")
 	}
 }

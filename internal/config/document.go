@@ -62,7 +62,7 @@ func readFile(path string) ([]byte, error) {
 func parseDocument(file string, data []byte) *document {
 	d := newDocument(file)
 	if len(data) > maxFileBytes {
-		d.addAt(place{}, "", fmt.Sprintf("the file is larger than %s", formatSize(maxFileBytes)), "split it")
+		d.addAt(place{}, "", fmt.Sprintf("the file is larger than %s", FormatSize(maxFileBytes)), "split it")
 		return d
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))

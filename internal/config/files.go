@@ -31,13 +31,20 @@ type logFile struct {
 }
 
 type topicFile struct {
-	Tenant          *tenantName `json:"tenant,omitempty" jsonschema_description:"Whose topic it is. Default: default."`
-	Topic           topicName   `json:"topic" jsonschema_description:"The topic's name."`
-	Anonymous       bool        `json:"anonymous,omitempty" jsonschema:"title=true or false" jsonschema_description:"Let HTTP producers without a token publish to it, as its tenant."`
-	MaxDepth        *int64      `json:"max_depth,omitempty" jsonschema_description:"Messages that may wait in it; a publish beyond is refused."`
-	MaxRatePerSec   *int64      `json:"max_rate_per_sec,omitempty" jsonschema_description:"Messages a second that it takes; a publish beyond is refused."`
-	MaxMessageBytes *size       `json:"max_message_bytes,omitempty" jsonschema_description:"The largest payload that it takes."`
-	MaxUnflushed    *int64      `json:"max_unflushed,omitempty" jsonschema_description:"Publishes and acknowledgements answered before they are on disk. A crash of the machine may lose them, one of the process not. Default: 0, none."`
+	Tenant            *tenantName `json:"tenant,omitempty" jsonschema_description:"Whose topic it is. Default: default."`
+	Topic             topicName   `json:"topic" jsonschema_description:"The topic's name."`
+	Anonymous         bool        `json:"anonymous,omitempty" jsonschema:"title=true or false" jsonschema_description:"Let HTTP producers without a token publish to it, as its tenant."`
+	MaxDepth          *int64      `json:"max_depth,omitempty" jsonschema_description:"Messages that may wait in it; a publish beyond is refused."`
+	MaxRatePerSec     *int64      `json:"max_rate_per_sec,omitempty" jsonschema_description:"Messages a second that it takes; a publish beyond is refused."`
+	MaxMessageBytes   *size       `json:"max_message_bytes,omitempty" jsonschema_description:"The largest payload that it takes."`
+	MaxPriority       *int64      `json:"max_priority,omitempty" jsonschema_description:"The highest priority that a message may have."`
+	IdempotencyWindow *duration   `json:"idempotency_window,omitempty" jsonschema_description:"How long an idempotency key counts from its first use. 0s lets none count."`
+	Retention         *duration   `json:"retention,omitempty" jsonschema_description:"Age from which messages are taken from consumer groups that have not met them."`
+	RetentionBytes    *size       `json:"retention_bytes,omitempty" jsonschema_description:"Payloads that consumer groups may keep stored between them."`
+	Keep              *duration   `json:"keep,omitempty" jsonschema_description:"How long a message stays after all are done with it, for replay."`
+	DefaultLane       string      `json:"default_lane,omitempty" jsonschema:"enum=auto,enum=on,enum=off" jsonschema_description:"When messages are owed to the consumer without a group: auto is while there are no groups, and ever after one took some."`
+	Paused            *bool       `json:"paused,omitempty" jsonschema:"title=true or false" jsonschema_description:"Whether the topic delivers nothing, as of the host's start. Not set: as it was."`
+	MaxUnflushed      *int64      `json:"max_unflushed,omitempty" jsonschema_description:"Publishes and acknowledgements answered before they are on disk. A crash of the machine may lose them, one of the process not. Default: 0, none."`
 }
 
 // manifestFile is consumers.yaml as it is written. Its types, names and texts make the JSON Schema.
@@ -46,12 +53,15 @@ type manifestFile struct {
 }
 
 type consumerFile struct {
-	Name   consumerName `json:"name" jsonschema_description:"What logs, metrics and commands call it. Unique in the manifest."`
-	Tenant *tenantName  `json:"tenant,omitempty" jsonschema_description:"Whose consumer it is. Default: default."`
-	Topic  topicName    `json:"topic" jsonschema_description:"The topic whose messages it handles. One consumer a topic."`
-	Module modulePath   `json:"module" jsonschema_description:"The WebAssembly module: a path relative to the manifest and inside its folder."`
-	SHA256 digest       `json:"sha256,omitempty" jsonschema_description:"What the module must hash to."`
-	Build  []word       `json:"build,omitempty" jsonschema:"minItems=1,maxItems=256,title=a list of words such as [go\\, build]" jsonschema_description:"The command that makes the module, word by word, run in the manifest's folder without a shell. The host itself never runs it."`
+	Name     consumerName `json:"name" jsonschema_description:"What logs, metrics and commands call it. Unique in the manifest."`
+	Tenant   *tenantName  `json:"tenant,omitempty" jsonschema_description:"Whose consumer it is. Default: default."`
+	Topic    topicName    `json:"topic" jsonschema_description:"The topic whose messages it handles."`
+	Group    groupName    `json:"group,omitempty" jsonschema_description:"The consumer group that it is: it gets every message of the topic from its start on, whatever others do with it. Default: none, it takes messages from the topic's default lane. One consumer a group, and one without."`
+	Start    *startFile   `json:"start,omitempty" jsonschema_description:"Where the group begins. It counts when the group is made. Default: earliest."`
+	Ordering string       `json:"ordering,omitempty" jsonschema:"enum=none,enum=key,enum=topic" jsonschema_description:"Which messages are handled one at a time, in their order: none, those of the same ordering key, or all of the topic. Default: none."`
+	Module   modulePath   `json:"module" jsonschema_description:"The WebAssembly module: a path relative to the manifest and inside its folder."`
+	SHA256   digest       `json:"sha256,omitempty" jsonschema_description:"What the module must hash to."`
+	Build    []word       `json:"build,omitempty" jsonschema:"minItems=1,maxItems=256,title=a list of words such as [go\\, build]" jsonschema_description:"The command that makes the module, word by word, run in the manifest's folder without a shell. The host itself never runs it."`
 
 	deliveryFile
 

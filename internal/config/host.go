@@ -51,16 +51,6 @@ type Delivery struct {
 // Retry is the delay before attempt n+1: Base × 2ⁿ⁻¹, at most Cap.
 type Retry struct{ Base, Cap time.Duration }
 
-// Topic is the operator's policy of one topic. A nil bound is not set.
-type Topic struct {
-	Tenant, Topic   string
-	Anonymous       bool // HTTP producers without a token may publish, as Tenant
-	MaxDepth        *int64
-	MaxRatePerSec   *int64
-	MaxMessageBytes *int64
-	MaxUnflushed    *int64 // see substrate.Policy
-}
-
 // AnonymousTenant returns the tenant as which an HTTP producer without a token publishes to topic if it names none, and
 // whether it may: exactly one tenant must have opened a topic of that name.
 func (h *Host) AnonymousTenant(topic string) (tenant string, ok bool) {

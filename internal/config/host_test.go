@@ -48,17 +48,24 @@ listen: {http: "[::1]:0"}
 log: {level: warn, format: console}
 grace: 1m
 topics:
-  - {topic: a/b, anonymous: true, max_depth: 1, max_rate_per_sec: 2, max_message_bytes: 3KiB, max_unflushed: 4}
-  - {tenant: acme, topic: a/b}
+  - {topic: a/b, anonymous: true, max_depth: 1, max_rate_per_sec: 2, max_message_bytes: 3KiB, max_unflushed: 4,
+    max_priority: 5, idempotency_window: 6s, retention: 7ms, retention_bytes: 8MiB, keep: 0s, default_lane: off, paused: false}
+  - {tenant: acme, topic: a/b, default_lane: auto}
 `)
 		require.NoError(t, err)
 		require.Equal(t, "[::1]:0", h.Listen.HTTP)
 		require.Equal(t, Log{Level: "warn", Format: "console"}, h.Log)
 		require.Equal(t, time.Minute, h.Grace)
 		one, two, three, four := int64(1), int64(2), int64(3*limits.KiB), int64(4)
+		five, eight, no := int64(5), int64(8*limits.MiB), false
+		window, retention, keep := 6*time.Second, 7*time.Millisecond, time.Duration(0)
 		require.Equal(t, []Topic{
-			{Tenant: "default", Topic: "a/b", Anonymous: true, MaxDepth: &one, MaxRatePerSec: &two, MaxMessageBytes: &three, MaxUnflushed: &four},
-			{Tenant: "acme", Topic: "a/b"},
+			{
+				Tenant: "default", Topic: "a/b", Anonymous: true, MaxDepth: &one, MaxRatePerSec: &two, MaxMessageBytes: &three, MaxUnflushed: &four,
+				MaxPriority: &five, IdempotencyWindow: &window, Retention: &retention, RetentionBytes: &eight, Keep: &keep,
+				DefaultLane: "off", Paused: &no,
+			},
+			{Tenant: "acme", Topic: "a/b", DefaultLane: "auto"},
 		}, h.Topics)
 	})
 	t.Run("GraceIsBounded", func(t *testing.T) {
@@ -75,6 +82,18 @@ topics:
 		require.ErrorContains(t, err, "h.yaml:1:17: listen.admin: the admin socket's path is")
 		_, err = ParseHost("h.yaml", nil, Overrides{Flags: Settings{Data: longest}})
 		require.ErrorContains(t, err, "flags: --data-dir: the admin socket's path is")
+	})
+	t.Run("TimesAndSizesOfATopicAreBounded", func(t *testing.T) {
+		for text, fine := range map[string]bool{
+			"idempotency_window: 0s": true, "idempotency_window: 168h": true, "idempotency_window: 168h1ms": false,
+			"retention: 1ms": true, "retention: 0s": false, "retention: 8784h": true, "retention: 8784h1ms": false,
+			"keep: 0s": true, "keep: 8784h": true, "keep: 8784h1ms": false,
+			"retention_bytes: 1": true, "retention_bytes: 0": false, "retention_bytes: 1048576GiB": true, "retention_bytes: 1125899906842625": false,
+			"max_priority: 0": true, "max_priority: 255": true, "max_priority: 256": false,
+		} {
+			_, err := parseHostText("topics: [{topic: a, " + text + "}]")
+			require.Equal(t, fine, err == nil, "%s: %v", text, err)
+		}
 	})
 	t.Run("MessageBytesAreBounded", func(t *testing.T) {
 		for size, fine := range map[string]bool{"0": false, "1": true, "32MiB": true, "33554433": false} {

@@ -66,7 +66,7 @@ func (c *Consumer) judge(info fs.FileInfo, err error) (problem, fix string) {
 	case !info.Mode().IsRegular():
 		return name + " is no regular file", "want a file"
 	case info.Size() > limits.GuestModuleBytes:
-		return fmt.Sprintf("%s has %d bytes", name, info.Size()), "want at most " + formatSize(limits.GuestModuleBytes)
+		return fmt.Sprintf("%s has %d bytes", name, info.Size()), "want at most " + FormatSize(limits.GuestModuleBytes)
 	}
 	return "", ""
 }
@@ -95,7 +95,7 @@ func (c *Consumer) ReadModule() ([]byte, error) {
 		return nil, c.ModuleFault("reading it failed: "+systemText(err), "")
 	}
 	if wasm.Len() > limits.GuestModuleBytes {
-		return nil, c.ModuleFault("it grew while it was read", "want at most "+formatSize(limits.GuestModuleBytes))
+		return nil, c.ModuleFault("it grew while it was read", "want at most "+FormatSize(limits.GuestModuleBytes))
 	}
 	if err := c.checkDigest(wasm.Bytes()); err != nil {
 		return nil, err

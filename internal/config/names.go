@@ -13,6 +13,7 @@ type (
 	tenantName   string
 	topicName    string
 	consumerName string
+	groupName    string
 	clientName   string
 	grant        string
 	textPath     string
@@ -23,8 +24,10 @@ type (
 )
 
 // topicPattern is segments of [A-Za-z0-9._-] joined by '/', none of them empty, "." or "..".
-const topicPattern = `([A-Za-z0-9_-]|\.[A-Za-z0-9_-]|\.\.[A-Za-z0-9._-])[A-Za-z0-9._-]*` +
-	`(/([A-Za-z0-9_-]|\.[A-Za-z0-9_-]|\.\.[A-Za-z0-9._-])[A-Za-z0-9._-]*)*`
+const topicPattern = segmentPattern + `(/` + segmentPattern + `)*`
+
+// segmentPattern is one segment of a topic's name.
+const segmentPattern = `([A-Za-z0-9_-]|\.[A-Za-z0-9_-]|\.\.[A-Za-z0-9._-])[A-Za-z0-9._-]*`
 
 func text(pattern string, maxBytes uint64, title string) *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "string", Pattern: pattern, MaxLength: &maxBytes, Title: title}
@@ -44,6 +47,11 @@ func (topicName) JSONSchema() *jsonschema.Schema {
 // JSONSchema describes a consumer's name.
 func (consumerName) JSONSchema() *jsonschema.Schema {
 	return text(`^[a-z0-9][a-z0-9-]*$`, limits.TenantBytes, "a consumer's name: 1 to 63 of a-z, 0-9 and -")
+}
+
+// JSONSchema describes the name of a consumer group.
+func (groupName) JSONSchema() *jsonschema.Schema {
+	return text(`^`+segmentPattern+`$`, limits.GroupBytes, "a group's name: 1 to 64 of A-Z, a-z, 0-9, ., _ and -, and not . or ..")
 }
 
 // JSONSchema describes the name of a messaging client.

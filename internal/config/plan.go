@@ -16,9 +16,13 @@ type Plan struct {
 type Consumer struct {
 	Name   string // unique in the plan
 	Tenant string
-	Topic  string // (Tenant, Topic) is unique in the plan
-	Module Module
-	Build  []string // the command that makes the module, word by word, to run in Module.Dir; nil if none
+	Topic  string
+	Group  string // of consumers; "" is the topic's default lane. (Tenant, Topic, Group) is unique in the plan
+	Start  *Start // of the group, when it is made; nil is earliest
+	// Ordering says which messages are handled one at a time, in their order: "none", "key" or "topic".
+	Ordering string
+	Module   Module
+	Build    []string // the command that makes the module, word by word, to run in Module.Dir; nil if none
 
 	Delivery // limits, concurrency, attempts, lease, retries
 
@@ -85,7 +89,7 @@ type planner struct {
 
 func (p *planner) resolve(files []*consumerFile) []Consumer {
 	consumers := make([]Consumer, 0, len(files))
-	names, topics := map[string]int{}, map[[2]string]int{}
+	names, lanes := map[string]int{}, map[[3]string]named{}
 	for i, f := range files {
 		if f == nil {
 			continue
@@ -98,18 +102,54 @@ func (p *planner) resolve(files []*consumerFile) []Consumer {
 		} else if !twice {
 			names[c.Name] = i
 		}
-		lane := [2]string{c.Tenant, c.Topic}
-		if !p.sound(path+".topic") || !p.sound(path+".tenant") {
+		if !p.sound(path+".topic") || !p.sound(path+".tenant") || !p.sound(path+".group") {
 			continue
 		}
-		if first, twice := topics[lane]; twice {
-			p.add(path+".topic", fmt.Sprintf("consumers[%d] already takes the messages of %s", first, quoted(c.Topic)), "want one consumer a topic")
+		lane := [3]string{c.Tenant, c.Topic, c.Group}
+		if first, twice := lanes[lane]; twice {
+			p.addSharedLane(path, c, first)
 		} else {
-			topics[lane] = i
+			lanes[lane] = named{i, c}
 		}
 	}
 	return consumers
 }
+
+// named is an entry with its index.
+type named struct {
+	index int
+	Consumer
+}
+
+// addSharedLane reports a consumer that takes the messages of another, and what they say differently of the lane.
+func (p *planner) addSharedLane(path string, c Consumer, first named) {
+	whose, right := quoted(c.Topic), "want one consumer a topic, or each other with a group of its own"
+	if c.Group != "" {
+		whose, right = fmt.Sprintf("group %s of %s", quoted(c.Group), whose), "want one consumer a group"
+	}
+	p.add(p.nearer(path+".group", path+".topic"), fmt.Sprintf("consumers[%d] already takes the messages of %s", first.index, whose), right)
+	ordering := path + ".ordering"
+	if c.Ordering != first.Ordering && p.sound(ordering) && p.sound(fmt.Sprintf("consumers[%d].ordering", first.index)) {
+		p.add(ordering, fmt.Sprintf("it is %s, and %s of consumers[%d]", c.Ordering, first.Ordering, first.index), "want the same: both share what is ordered")
+	}
+}
+
+// checkLane reports what an entry says of its lane that can't be.
+func (p *planner) checkLane(path string, c Consumer) {
+	group, start := path+".group", path+".start"
+	if c.Group == defaultLane && p.sound(group) {
+		p.add(group, quoted(c.Group)+" is what commands call the lane of consumers without a group", "want another name, or none")
+	}
+	if c.Group == "" && c.Start != nil && p.sound(group) {
+		p.add(start, "it is of a group, and there is none", "want a group beside it")
+	}
+	if c.Group == "" && p.sound(group) && p.sound(path+".topic") && p.host.lane(c.Tenant, c.Topic) == laneOff {
+		p.add(path+".topic", fmt.Sprintf("the host config turns the default lane of %s off", quoted(c.Topic)), "want a group")
+	}
+}
+
+// defaultLane is how commands write the lane that has no name.
+const defaultLane = "default"
 
 // consumer resolves one entry and reports what is wrong with it by itself.
 func (p *planner) consumer(path string, f *consumerFile) Consumer {
@@ -117,6 +157,9 @@ func (p *planner) consumer(path string, f *consumerFile) Consumer {
 		Name:            string(f.Name),
 		Tenant:          tenantOf(f.Tenant),
 		Topic:           string(f.Topic),
+		Group:           string(f.Group),
+		Start:           (*Start)(f.Start),
+		Ordering:        or(f.Ordering, "none"),
 		Module:          Module{Dir: p.folder, Path: string(f.Module), SHA256: string(f.SHA256)},
 		Build:           texts(f.Build),
 		Delivery:        resolve(p.sources, path, &f.deliveryFile, p.host.Defaults, p.host.Ceilings.most),
@@ -126,6 +169,7 @@ func (p *planner) consumer(path string, f *consumerFile) Consumer {
 		NonRetryable:    texts(f.NonRetryable),
 	}
 	checkPairs(p.sources, path, c.Delivery)
+	p.checkLane(path, c)
 	module := path + ".module"
 	if !p.sound(module) {
 		return c

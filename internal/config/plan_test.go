@@ -18,6 +18,9 @@ consumers:
   - name: a-1
     tenant: acme
     topic: orders/in
+    group: g.1
+    start: latest
+    ordering: key
     module: build/./a.wasm
     sha256: 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff
     build: [make, "-C", guests, 'a b']
@@ -38,7 +41,7 @@ consumers:
 		c := plan.Consumers[0]
 		c.module = Fault{}
 		require.Equal(t, Consumer{
-			Name: "a-1", Tenant: "acme", Topic: "orders/in",
+			Name: "a-1", Tenant: "acme", Topic: "orders/in", Group: "g.1", Start: &Start{Kind: StartLatest}, Ordering: "key",
 			Module: Module{Dir: "/etc/ls", Path: "build/./a.wasm", SHA256: "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"},
 			Build:  []string{"make", "-C", "guests", "a b"},
 			Delivery: Delivery{
@@ -61,6 +64,9 @@ consumers:
 		require.Equal(t, "default", c.Tenant)
 		require.True(t, c.ContextRequired)
 		require.Empty(t, c.Publish)
+		require.Empty(t, c.Group)
+		require.Nil(t, c.Start)
+		require.Equal(t, "none", c.Ordering)
 		require.Equal(t, DefaultDelivery(), c.Delivery)
 		require.True(t, filepath.IsAbs(c.Module.Dir))
 	})
@@ -75,6 +81,29 @@ consumers:
 	})
 	t.Run("OneTopicOfTwoTenantsIsTwoTopics", func(t *testing.T) {
 		_, err := ParseManifest("m.yaml", []byte(plain+"  - {name: b, tenant: acme, topic: a, module: a.wasm}\n"), DefaultHost())
+		require.NoError(t, err)
+	})
+	t.Run("ATopicHasOneConsumerForEachGroupAndOneWithout", func(t *testing.T) {
+		plan, err := ParseManifest("m.yaml", []byte(plain+`  - {name: b, topic: a, module: a.wasm, group: g, start: {position: 7}}
+  - {name: c, topic: a, module: a.wasm, group: h, start: {time: 2030-01-31T12:00:00+01:00}, ordering: topic}
+  - {name: d, topic: a, module: a.wasm, group: i, start: earliest}
+`), DefaultHost())
+		require.NoError(t, err)
+		var starts []*Start
+		for _, c := range plan.Consumers {
+			starts = append(starts, c.Start)
+		}
+		at := time.Date(2030, 1, 31, 11, 0, 0, 0, time.UTC)
+		require.True(t, at.Equal(starts[2].Time))
+		starts[2].Time = at
+		require.Equal(t, []*Start{nil, {Kind: StartPosition, Position: 7}, {Kind: StartTime, Time: at}, {}}, starts)
+	})
+	t.Run("ADefaultLaneThatIsOffHasNoConsumer", func(t *testing.T) {
+		h, err := parseHostText("topics: [{topic: a, default_lane: off}]")
+		require.NoError(t, err)
+		_, err = ParseManifest("m.yaml", []byte(plain+"  - {name: b, topic: a, module: a.wasm, group: g}\n"), h)
+		require.EqualError(t, err, `m.yaml:3:12: consumers[0].topic: the host config turns the default lane of "a" off (want a group)`)
+		_, err = ParseManifest("m.yaml", []byte(plain+"    group: g\n"), h)
 		require.NoError(t, err)
 	})
 	t.Run("NameIsUniqueOverTenants", func(t *testing.T) {

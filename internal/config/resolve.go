@@ -62,14 +62,14 @@ func or(given, otherwise string) string {
 // check reports what is wrong with the scalars beyond their form.
 func (h *Host) check(s *sources) {
 	if h.Grace > maxGrace {
-		s.add("grace", formatTime(h.Grace)+" is too large", "want at most "+formatTime(maxGrace))
+		s.add("grace", FormatDuration(h.Grace)+" is too large", "want at most "+FormatDuration(maxGrace))
 	}
 	if h.Storage.Reserve < leastReserve {
-		s.add("storage.reserve", formatSize(h.Storage.Reserve)+" is too small", "want at least "+formatSize(leastReserve))
+		s.add("storage.reserve", FormatSize(h.Storage.Reserve)+" is too small", "want at least "+FormatSize(leastReserve))
 	}
 	if h.Storage.Low < h.Storage.Reserve {
 		s.add(s.nearer("storage.low", "storage.reserve"), fmt.Sprintf("low is %s and reserve is %s",
-			formatSize(h.Storage.Low), formatSize(h.Storage.Reserve)), "want low to be no smaller than reserve")
+			FormatSize(h.Storage.Low), FormatSize(h.Storage.Reserve)), "want low to be no smaller than reserve")
 	}
 	if len(h.Listen.Admin) > maxSocketPath {
 		s.add(s.nearer("listen.admin", "data"),
@@ -91,45 +91,6 @@ func (h *Host) check(s *sources) {
 	if host == "" {
 		s.add("listen.http", quoted(h.Listen.HTTP)+" names no host", right+", or 0.0.0.0 for every interface")
 	}
-}
-
-// resolveTopics returns the topics' policies and reports those that contradict each other.
-func resolveTopics(s *sources, files []*topicFile) []Topic {
-	topics := make([]Topic, 0, len(files))
-	named := map[[2]string]int{}
-	for i, f := range files {
-		if f == nil {
-			continue
-		}
-		t, path := f.resolve(), fmt.Sprintf("topics[%d]", i)
-		topics = append(topics, t)
-		if b := t.MaxMessageBytes; b != nil && (*b < 1 || *b > limits.MessageCeilingBytes) {
-			s.add(path+".max_message_bytes", formatSize(*b)+" is out of bounds", "want 1B to "+formatSize(limits.MessageCeilingBytes))
-		}
-		if !s.sound(path+".topic") || !s.sound(path+".tenant") {
-			continue
-		}
-		key := [2]string{t.Tenant, t.Topic}
-		if first, twice := named[key]; twice {
-			s.add(path+".topic", fmt.Sprintf("topic %s of tenant %s is given twice, first as topics[%d]",
-				quoted(t.Topic), quoted(t.Tenant), first), "want one entry a topic")
-			continue
-		}
-		named[key] = i
-	}
-	return topics
-}
-
-func (f *topicFile) resolve() Topic {
-	t := Topic{
-		Tenant: tenantOf(f.Tenant), Topic: string(f.Topic), Anonymous: f.Anonymous,
-		MaxDepth: f.MaxDepth, MaxRatePerSec: f.MaxRatePerSec, MaxUnflushed: f.MaxUnflushed,
-	}
-	if f.MaxMessageBytes != nil {
-		n := int64(*f.MaxMessageBytes)
-		t.MaxMessageBytes = &n
-	}
-	return t
 }
 
 func tenantOf(given *tenantName) string {

@@ -53,8 +53,8 @@ func checkDuration(value any) error {
 	return err
 }
 
-// formatTime writes a duration the way the files do: without the zero parts that time.Duration prints.
-func formatTime(d time.Duration) string {
+// FormatDuration writes a duration the way the files do: without the zero parts that time.Duration prints.
+func FormatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")
@@ -87,7 +87,7 @@ func (s *size) UnmarshalJSON(data []byte) error {
 			return fmt.Errorf("size: %w", err)
 		}
 	}
-	parsed, err := parseSize(text)
+	parsed, err := ParseSize(text)
 	*s = size(parsed)
 	return err
 }
@@ -95,16 +95,17 @@ func (s *size) UnmarshalJSON(data []byte) error {
 func checkSize(value any) error {
 	switch value := value.(type) {
 	case string:
-		_, err := parseSize(value)
+		_, err := ParseSize(value)
 		return err
 	case json.Number:
-		_, err := parseSize(value.String())
+		_, err := ParseSize(value.String())
 		return err
 	}
 	return nil // a fault of type, which the schema reports itself
 }
 
-func parseSize(text string) (int64, error) {
+// ParseSize reads a number of bytes as the files have it: 64KiB, or as a plain number.
+func ParseSize(text string) (int64, error) {
 	digits := strings.TrimRight(text, "BGKMi")
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {
@@ -118,8 +119,8 @@ func parseSize(text string) (int64, error) {
 	return n * unit, nil
 }
 
-// formatSize writes a number of bytes the way the files do.
-func formatSize(n int64) string {
+// FormatSize writes a number of bytes the way the files do.
+func FormatSize(n int64) string {
 	for _, unit := range []struct {
 		name  string
 		bytes int64

@@ -60,6 +60,7 @@ func (topicFile) JSONSchemaExtend(s *generator.Schema) {
 	extendInteger(s, "max_depth", 1, limits.PolicyMaxDepthCount)
 	extendInteger(s, "max_rate_per_sec", 1, limits.PolicyMaxRatePerSec)
 	extendInteger(s, "max_unflushed", 0, limits.PolicyMaxUnflushed)
+	extendInteger(s, "max_priority", 0, limits.PriorityCeiling)
 }
 
 // schema is a generated schema, ready to check documents.
@@ -80,6 +81,7 @@ func compile(text []byte, err error) (*schema, error) {
 	compiler := validator.NewCompiler()
 	compiler.RegisterFormat(&validator.Format{Name: formatDuration, Validate: checkDuration})
 	compiler.RegisterFormat(&validator.Format{Name: formatBytes, Validate: checkSize})
+	compiler.RegisterFormat(&validator.Format{Name: formatInstant, Validate: checkInstant})
 	compiler.AssertFormat()
 	const name = "schema.json"
 	if err := compiler.AddResource(name, tree); err != nil {

@@ -119,6 +119,13 @@ func TestDocsExamplesAreValid(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func TestGroupNamesAreThoseOfTheLog(t *testing.T) {
+	pattern := regexp.MustCompile("^" + segmentPattern + "$")
+	for name, fine := range map[string]bool{"a": true, "A-1._": true, "...": true, ".a": true, "": false, ".": false, "..": false, "a/b": false, "ä": false} {
+		require.Equal(t, fine, pattern.MatchString(name), "%q", name)
+	}
+}
+
 func TestTopicNamesAreThoseOfTheLog(t *testing.T) {
 	pattern := regexp.MustCompile("^" + topicPattern + "$")
 	rapid.Check(t, func(t *rapid.T) {
@@ -142,7 +149,7 @@ func TestSuggestions(t *testing.T) {
 	for wrong, right := range map[string]string{"modul": "module", "limist": "limits", "Topic": "topic", "maxattempts": "max_attempts", "nmae": "name"} { //nolint:misspell // misspelt on purpose
 		require.Equal(t, fmt.Sprintf("did you mean %q?", right), s.suggest(part, wrong))
 	}
-	require.Contains(t, s.suggest(part, "ordering"), "known keys: build, ")
+	require.Contains(t, s.suggest(part, "coalesce"), "known keys: build, ")
 	require.Contains(t, s.suggest(part, ""), "known keys: ")
 }
 

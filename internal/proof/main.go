@@ -37,7 +37,7 @@ func main() {
 func run(ctx context.Context, out io.Writer) bool {
 	f := figures{}
 	ok := true
-	for _, args := range [][]string{{"-run", "^TestProof"}, {"-tags", "failpoint", "-run", "^TestProofFailpoints$"}} {
+	for _, args := range [][]string{{"-run", "^TestProof"}, {"-tags", "failpoint", "-run", "^TestProofOfFailpoints$"}} {
 		if err := test(ctx, args, f.watch(out)); err != nil {
 			fmt.Fprintln(out, "proof:", err)
 			ok = false

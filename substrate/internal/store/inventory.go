@@ -23,9 +23,17 @@ const inventoryName = "longshore.inventory"
 // inventory is what was durable when the store was synced. What may still grow is described by its beginning.
 type inventory struct {
 	Version  int
-	Manifest piece            // the list of tables
-	Head     piece            // its beginning, which tells it from one that Badger has written anew
-	Mems     map[string]piece // the logs of memtables that aren't written to any more
+	Manifest piece               // the list of tables
+	Head     piece               // its beginning, which tells it from one that Badger has written anew
+	Mems     map[string]memtable // the logs of memtables that aren't written to any more
+
+	active string // the log that was written to when the inventory was taken
+}
+
+// memtable is the log of a memtable that isn't written to any more.
+type memtable struct {
+	piece
+	Manifest piece // the list of tables from when the log was still written to: it has grown once the log is a table
 }
 
 // piece is the first bytes of a file.
@@ -47,9 +55,9 @@ type sealedInventory struct {
 
 // takeInventory notes the files that are there, after they were synced. It writes the file only if that has changed.
 func (s *Store) takeInventory() error {
-	next := inventory{Version: inventoryVersion, Mems: map[string]piece{}}
+	next := inventory{Version: inventoryVersion, Mems: map[string]memtable{}}
 	var err error
-	// The list comes first: it grows before the log of a memtable that became a table is deleted.
+	// The list comes first: it has no table yet of a log that is written to later.
 	if next.Manifest, next.Head, err = s.pieceOfManifest(); err != nil {
 		return err
 	}
@@ -58,23 +66,21 @@ func (s *Store) takeInventory() error {
 		return err
 	}
 	newest := newestOf(mems, memtableSuffix)
+	next.active = filepath.Base(newest)
 	for _, name := range mems {
-		base := filepath.Base(name)
 		if name == newest {
 			continue
 		}
-		p, known := s.inventory.Mems[base]
-		if !known {
-			if p, err = pieceOf(name); errors.Is(err, os.ErrNotExist) || err == nil && p.Bytes == 0 {
-				continue // a table by now
-			}
-			if err != nil {
-				return err
-			}
+		m, known, err := s.memtable(name)
+		if err != nil {
+			return err
 		}
-		next.Mems[base] = p
+		if known {
+			next.Mems[filepath.Base(name)] = m
+		}
 	}
 	if next.Manifest == s.inventory.Manifest && maps.Equal(next.Mems, s.inventory.Mems) {
+		s.inventory.active = next.active
 		return nil
 	}
 	if err := next.write(s.dir); err != nil {
@@ -82,6 +88,21 @@ func (s *Store) takeInventory() error {
 	}
 	s.inventory = next
 	return nil
+}
+
+// memtable describes the log of a memtable that isn't written to any more. It is known if an inventory was taken while it
+// was: else nobody knows whether its table is in the list already.
+func (s *Store) memtable(name string) (m memtable, known bool, err error) {
+	base := filepath.Base(name)
+	if m, known = s.inventory.Mems[base]; known || base != s.inventory.active {
+		return m, known, nil
+	}
+	m.Manifest = s.inventory.Manifest
+	m.piece, err = pieceOf(name)
+	if errors.Is(err, os.ErrNotExist) { // a table by now
+		return memtable{}, false, nil
+	}
+	return m, err == nil && m.Bytes > 0, err
 }
 
 // pieceOfManifest returns what the list of tables has so far, which it makes durable, and the beginning of that.
@@ -234,7 +255,7 @@ func (v inventory) check(dir string) error {
 	if !v.Manifest.begins(manifest) && (v.Head.begins(manifest) || !writtenAnew(manifest)) {
 		return fmt.Errorf("%w: the first %d bytes of %s are not what they were", ErrDamaged, v.Manifest.Bytes, badger.ManifestFilename)
 	}
-	return v.checkMems(dir, v.Manifest != pieceFrom(manifest))
+	return v.checkMems(dir, pieceFrom(manifest))
 }
 
 // begins reports whether b begins with the piece.
@@ -260,17 +281,17 @@ func writtenAnew(manifest []byte) bool {
 }
 
 // checkMems checks the logs of memtables. One may be gone if it has become a table since, for which the list has grown.
-func (v inventory) checkMems(dir string, grown bool) error {
-	for name, p := range v.Mems {
-		whole, err := p.beginsFile(filepath.Join(dir, name))
+func (v inventory) checkMems(dir string, manifest piece) error {
+	for name, m := range v.Mems {
+		whole, err := m.beginsFile(filepath.Join(dir, name))
 		switch {
-		case errors.Is(err, os.ErrNotExist) && grown:
+		case errors.Is(err, os.ErrNotExist) && m.Manifest != manifest:
 		case errors.Is(err, os.ErrNotExist):
 			return fmt.Errorf("%w: %s is missing", ErrDamaged, name)
 		case err != nil:
 			return fmt.Errorf("store: %w", err)
 		case !whole:
-			return fmt.Errorf("%w: the first %d bytes of %s are not what they were", ErrDamaged, p.Bytes, name)
+			return fmt.Errorf("%w: the first %d bytes of %s are not what they were", ErrDamaged, m.Bytes, name)
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ const (
 	classState    = 'A'
 	classDead     = 'B'
 	classDelayed  = 'D'
+	classFence    = 'F'
 	classGroup    = 'G'
 	classHidden   = 'H'
 	classKey      = 'K'
@@ -63,6 +64,17 @@ func (t Topic) Dead(lane string, position uint64) []byte {
 
 // DeadLetters returns the prefix of the dead letters of lane.
 func (t Topic) DeadLetters(lane string) []byte { return t.class(classDead, lane) }
+
+// Fence returns the key of the mark that lane keeps for a fence key.
+func (t Topic) Fence(lane, key string) []byte { return append(t.class(classFence, lane), key...) }
+
+// Fences returns the prefix of the fence marks of lane.
+func (t Topic) Fences(lane string) []byte { return t.class(classFence, lane) }
+
+// FenceKey returns the fence key that the key of a fence mark of lane ends with.
+func (t Topic) FenceKey(lane string, key []byte) string {
+	return string(key[len(t.prefix)+2+len(lane):])
+}
 
 // Position returns the position that a key of a message, lane or dead letter ends with, or 0, which is none, if the key is
 // too short to be one.

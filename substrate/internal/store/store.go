@@ -8,6 +8,7 @@
 //	len tenant | len topic | 'A'                          state of the topic: cursors, counters, policy
 //	len tenant | len topic | 'B' | len lane | position    dead letter (its message stays under 'M')
 //	len tenant | len topic | 'D' | due ns | number        what to know of a message that is not visible yet
+//	len tenant | len topic | 'F' | len lane | fence key   highest fence token that a lane accepted
 //	len tenant | len topic | 'G' | name                   state of a consumer group: cursor, counters
 //	len tenant | len topic | 'H' | number                 that message
 //	len tenant | len topic | 'K' | hash                   first use of an idempotency key
@@ -20,7 +21,7 @@
 //	len tenant | len topic | 'X' | position               end of a message with a ttl or a deadline
 //	0 | "checkpoint"                                      up to which frame the journal is in the store
 //
-// The classes F and Q are kept for fence marks and quarantine.
+// The class Q is kept for quarantine.
 //
 // # Records
 //

@@ -17,8 +17,8 @@ import (
 	"github.com/dgraph-io/badger/v4/table"
 )
 
-// verifyTables reads all tables of the closed database in dir, and checks every byte of them. Badger itself would notice a
-// damaged table late, or never, or end the process.
+// verifyTables reads all tables of the closed database in dir, none of which is compressed, and checks every byte of them.
+// Badger itself would notice a damaged table late, or never, or end the process.
 func verifyTables(dir string) error {
 	f, err := os.Open(filepath.Join(dir, badger.ManifestFilename))
 	if errors.Is(err, os.ErrNotExist) {

@@ -39,6 +39,7 @@ func NewAdmin(o AdminOptions) http.Handler {
 	a.addHost()
 	a.addTopics()
 	a.addDeadLetters()
+	a.addFences()
 	a.addPolicy()
 	a.addBackup()
 	allowEmptyPayload(a.api)

@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/longshore/longshore/cmd/host/internal/wire"
 	"github.com/longshore/longshore/substrate"
@@ -33,18 +35,48 @@ func (a *admin) setPolicy(ctx context.Context, r *policyRequest) (wire.PolicyVie
 	if err := r.valid(); err != nil {
 		return wire.PolicyView{}, err
 	}
-	p := substrate.Policy{
-		MaxDepth: r.Body.MaxDepth, MaxRatePerSec: r.Body.MaxRatePerSec, MaxMessageBytes: r.Body.MaxMessageBytes,
-		MaxUnflushed: r.Body.MaxUnflushed,
-	}
-	if p == (substrate.Policy{}) {
+	if r.Body == (wire.PolicyChange{}) {
 		return wire.PolicyView{}, problem(http.StatusBadRequest, wire.CodeInvalid,
-			"nothing to set; give max_depth, max_rate_per_sec, max_message_bytes or max_unflushed")
+			"nothing to set; give max_depth, max_rate_per_sec, max_message_bytes, max_unflushed, max_priority, idempotency_window, "+
+				"retention, retention_bytes or keep")
+	}
+	p, err := storedPolicy(r.Body)
+	if err != nil {
+		return wire.PolicyView{}, err
 	}
 	if err := a.Log.SetPolicy(ctx, r.Tenant, r.Topic, p); err != nil {
 		return wire.PolicyView{}, err
 	}
 	return a.getPolicy(ctx, &r.TopicPath)
+}
+
+// storedPolicy reads a change. The log checks its bounds.
+func storedPolicy(c wire.PolicyChange) (substrate.Policy, error) {
+	p := substrate.Policy{
+		MaxDepth: c.MaxDepth, MaxRatePerSec: c.MaxRatePerSec, MaxMessageBytes: c.MaxMessageBytes, MaxUnflushed: c.MaxUnflushed,
+		MaxPriority: c.MaxPriority, RetentionBytes: c.RetentionBytes,
+	}
+	for _, f := range []struct {
+		name string
+		text *string
+		into **int64
+	}{
+		{"idempotency_window", c.IdempotencyWindow, &p.IdempotencyWindowMilli},
+		{"retention", c.Retention, &p.RetentionMilli},
+		{"keep", c.Keep, &p.KeepMilli},
+	} {
+		if f.text == nil {
+			continue
+		}
+		d, err := time.ParseDuration(*f.text)
+		if err != nil || d%time.Millisecond != 0 {
+			return p, problem(http.StatusBadRequest, wire.CodeInvalid,
+				fmt.Sprintf("%s %.40q is no duration in whole milliseconds; write 250ms, 15m or 24h", f.name, *f.text))
+		}
+		ms := d.Milliseconds()
+		*f.into = &ms
+	}
+	return p, nil
 }
 
 func (a *admin) unsetPolicy(ctx context.Context, q *TopicPath) (wire.PolicyView, error) {

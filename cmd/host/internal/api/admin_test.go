@@ -210,6 +210,8 @@ func TestAdminPolicyBounds(t *testing.T) {
 		"max_rate_per_sec":  {1, limits.PolicyMaxRatePerSec, func(n *int64) wire.PolicyChange { return wire.PolicyChange{MaxRatePerSec: n} }},
 		"max_message_bytes": {1, limits.MessageCeilingBytes, func(n *int64) wire.PolicyChange { return wire.PolicyChange{MaxMessageBytes: n} }},
 		"max_unflushed":     {0, limits.PolicyMaxUnflushed, func(n *int64) wire.PolicyChange { return wire.PolicyChange{MaxUnflushed: n} }},
+		"max_priority":      {0, limits.PriorityCeiling, func(n *int64) wire.PolicyChange { return wire.PolicyChange{MaxPriority: n} }},
+		"retention_bytes":   {1, limits.RetentionBytesCeiling, func(n *int64) wire.PolicyChange { return wire.PolicyChange{RetentionBytes: n} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, n := range []int64{c.least, c.most} {
@@ -229,6 +231,44 @@ func TestAdminPolicyBounds(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, p.Status)
 	require.Equal(t, wire.CodeInvalid, p.Code)
 	require.Contains(t, p.Detail, "max_depth: 0 is not allowed: want 1 to 9")
+}
+
+func TestAdminPolicyTimes(t *testing.T) {
+	h := newHarness(t)
+	a := client.NewAdmin(h.serveAdmin(t))
+	changes := map[string]func(text string) wire.PolicyChange{
+		"idempotency_window": func(text string) wire.PolicyChange { return wire.PolicyChange{IdempotencyWindow: &text} },
+		"retention":          func(text string) wire.PolicyChange { return wire.PolicyChange{Retention: &text} },
+		"keep":               func(text string) wire.PolicyChange { return wire.PolicyChange{Keep: &text} },
+	}
+	for name, texts := range map[string]struct{ right, wrong []string }{
+		"idempotency_window": {[]string{"0s", "168h"}, []string{"168h0m0.001s", "-1ms", "1.5ms", "soon", ""}},
+		"retention":          {[]string{"1ms", "8784h"}, []string{"0s", "8784h0m0.001s", "600"}},
+		"keep":               {[]string{"0s", "8784h"}, []string{"8784h0m0.001s", "1d"}},
+	} {
+		for _, text := range texts.right {
+			_, err := a.SetPolicy(t.Context(), testTenant, "p", changes[name](text))
+			require.NoError(t, err)
+		}
+		for _, text := range texts.wrong {
+			_, err := a.SetPolicy(t.Context(), testTenant, "p", changes[name](text))
+			var p *wire.Problem
+			require.ErrorAs(t, err, &p, "%s %q", name, text)
+			require.Equal(t, http.StatusBadRequest, p.Status)
+			require.True(t, strings.HasPrefix(p.Detail, name), p.Detail)
+		}
+	}
+	v, err := a.Policy(t.Context(), testTenant, "p")
+	require.NoError(t, err)
+	text := func(s string) *string { return &s }
+	require.Equal(t, wire.PolicyTime{Value: text("168h"), Source: "stored"}, v.IdempotencyWindow)
+	require.Equal(t, wire.PolicyTime{Value: text("8784h"), Source: "stored"}, v.Keep)
+	v, err = a.UnsetPolicy(t.Context(), testTenant, "p")
+	require.NoError(t, err)
+	require.Equal(t, wire.PolicyTime{Value: text("10m"), Source: "default"}, v.IdempotencyWindow)
+	require.Equal(t, wire.PolicyTime{Value: text("24h"), Source: "default"}, v.Retention)
+	require.Equal(t, wire.PolicyTime{Value: text("0s"), Source: "default"}, v.Keep)
+	require.Equal(t, wire.PolicyValue{Source: "default"}, v.RetentionBytes)
 }
 
 func TestADiskThatIsNearlyFullRefusesPublishes(t *testing.T) {

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/longshore/longshore/cmd/host/internal/wire"
 	"github.com/longshore/longshore/dispatcher"
+	"github.com/longshore/longshore/internal/config"
 	"github.com/longshore/longshore/substrate"
 )
 
@@ -62,8 +64,19 @@ func deadOf(d substrate.DeadLetter) wire.DeadLetter {
 func policyOf(v substrate.PolicyView) wire.PolicyView {
 	return wire.PolicyView{
 		MaxDepth: policyValueOf(v.MaxDepth), MaxRatePerSec: policyValueOf(v.MaxRatePerSec), MaxMessageBytes: policyValueOf(v.MaxMessageBytes),
-		MaxUnflushed: policyValueOf(v.MaxUnflushed),
+		MaxUnflushed: policyValueOf(v.MaxUnflushed), MaxPriority: policyValueOf(v.MaxPriority),
+		IdempotencyWindow: policyTimeOf(v.IdempotencyWindowMilli), Retention: policyTimeOf(v.RetentionMilli),
+		RetentionBytes: policyValueOf(v.RetentionBytes), Keep: policyTimeOf(v.KeepMilli),
 	}
+}
+
+func policyTimeOf(v substrate.PolicyValue) wire.PolicyTime {
+	out := wire.PolicyTime{Source: v.Source}
+	if v.Set {
+		text := config.FormatDuration(time.Duration(v.Value) * time.Millisecond)
+		out.Value = &text
+	}
+	return out
 }
 
 func policyValueOf(v substrate.PolicyValue) wire.PolicyValue {
@@ -75,5 +88,5 @@ func policyValueOf(v substrate.PolicyValue) wire.PolicyValue {
 }
 
 func consumerOf(c dispatcher.ConsumerStatus) wire.Consumer {
-	return wire.Consumer{Name: c.Name, Tenant: c.Tenant, Topic: c.Topic, State: string(c.State), Module: c.Module, Reason: c.Reason, InFlight: c.InFlight}
+	return wire.Consumer{Name: c.Name, Tenant: c.Tenant, Topic: c.Topic, Lane: c.Lane, State: string(c.State), Module: c.Module, Reason: c.Reason, InFlight: c.InFlight}
 }

@@ -105,6 +105,9 @@ func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err 
 	closers = append(closers, p.log.Close)
 	reportLog(o.Logger, p.log.Recovered(), o.Host.Storage.Low, freeBytes, LogDir(o.Host.Data))
 	p.ready.log = p.log
+	if err = applyTopics(ctx, o.Logger, p.log, o.Host.Topics); err != nil {
+		return p, closeAll, err
+	}
 	if p.context, err = OpenContext(o.Host); err != nil {
 		return p, closeAll, err
 	}
@@ -112,8 +115,10 @@ func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err 
 		return p, closeAll, fmt.Errorf("start the runtime: %w", err)
 	}
 	closers = append(closers, func() error { return p.engine.Close(context.WithoutCancel(ctx)) })
-	p.dispatcher, err = newDispatcher(ctx, p)
-	return p, closeAll, err
+	if p.dispatcher, err = newDispatcher(ctx, p); err != nil {
+		return p, closeAll, err
+	}
+	return p, closeAll, makeLanes(ctx, o.Logger, p.log, o.Plan.Consumers)
 }
 
 // OpenLog opens the log of a host with its topics' policies, to tell expired, which may be nil, of messages that expire: see
@@ -141,18 +146,6 @@ func OpenContext(h *config.Host) (*signedctx.Context, error) {
 	return signedctx.New(keys, Issuer, time.Now)
 }
 
-// policies returns the topic policies of the host config.
-func policies(h *config.Host) map[substrate.TopicName]substrate.Policy {
-	out := make(map[substrate.TopicName]substrate.Policy, len(h.Topics))
-	for _, t := range h.Topics {
-		out[substrate.TopicName{Tenant: t.Tenant, Topic: t.Topic}] = substrate.Policy{
-			MaxDepth: t.MaxDepth, MaxRatePerSec: t.MaxRatePerSec, MaxMessageBytes: t.MaxMessageBytes,
-			MaxUnflushed: t.MaxUnflushed,
-		}
-	}
-	return out
-}
-
 // newDispatcher compiles the plan's modules and makes their consumers.
 func newDispatcher(ctx context.Context, p *parts) (*dispatcher.Dispatcher, error) {
 	modules, err := Compile(ctx, p.engine, p.Plan)
@@ -162,7 +155,7 @@ func newDispatcher(ctx context.Context, p *parts) (*dispatcher.Dispatcher, error
 	consumers := make([]dispatcher.Consumer, len(modules))
 	for i, c := range p.Plan.Consumers {
 		consumers[i] = dispatcher.Consumer{
-			Name: c.Name, Tenant: c.Tenant, Topic: c.Topic, Guest: modules[i], Limits: c.Guest,
+			Name: c.Name, Tenant: c.Tenant, Topic: c.Topic, Lane: c.Group, Guest: modules[i], Limits: c.Guest,
 			Concurrency: c.Concurrency, MaxAttempts: c.MaxAttempts, Lease: c.Lease,
 			Retry:           dispatcher.Retry{Base: c.Retry.Base, Cap: c.Retry.Cap},
 			ContextOptional: !c.ContextRequired, Publish: c.Publish, Clients: c.Clients, NonRetryable: c.NonRetryable,

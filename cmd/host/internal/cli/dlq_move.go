@@ -39,7 +39,7 @@ func (c *command) dlqMoveCommand(name, short, done string, call moveCall) *cobra
 				}
 				return m, nil
 			}
-			return c.move(name, done, args[0], yes, dryRun, run)
+			return c.move(moved{name: name, noun: "dead letter", done: done, topic: args[0], yes: yes, dryRun: dryRun}, run)
 		},
 	}
 	f.addFilter(cmd)
@@ -48,32 +48,39 @@ func (c *command) dlqMoveCommand(name, short, done string, call moveCall) *cobra
 	return cmd
 }
 
+// moved says what a command is about to do.
+type moved struct {
+	name, noun, done string // "discard", "dead letter", "discarded"
+	topic            string
+	yes, dryRun      bool
+}
+
 // move counts what would be moved, asks, and moves it.
-func (c *command) move(name, done, topic string, yes, dryRun bool, run func(dry bool) (wire.Moved, error)) error {
+func (c *command) move(m moved, run func(dry bool) (wire.Moved, error)) error {
 	planned, err := run(true)
 	if err != nil {
 		return err
 	}
-	c.say("%s of %s would be %s", counted(planned.Count, "dead letter"), topic, done)
-	if dryRun || planned.Count == 0 {
-		return c.print(movedResult(done, planned))
+	c.say("%s of %s would be %s", counted(planned.Count, m.noun), m.topic, m.done)
+	if m.dryRun || planned.Count == 0 {
+		return c.print(movedResult(m.done, planned))
 	}
-	if !yes {
+	if !m.yes {
 		if !c.InTerminal {
-			return usage(fmt.Errorf("%s asks before it changes anything, and there is no terminal to answer; add --yes", name))
+			return usage(fmt.Errorf("%s asks before it changes anything, and there is no terminal to answer; add --yes", m.name))
 		}
-		if !c.confirm(fmt.Sprintf("%s them?", name)) {
+		if !c.confirm(fmt.Sprintf("%s them?", m.name)) {
 			return errors.New("nothing was changed")
 		}
 	}
-	moved, err := run(false)
+	result, err := run(false)
 	if err != nil {
 		return err
 	}
-	if moved.Refused > 0 {
-		c.say("%d stay dead: their signed context or their record does not verify", moved.Refused)
+	if result.Refused > 0 {
+		c.say("%d stay dead: their signed context or their record does not verify", result.Refused)
 	}
-	return c.print(movedResult(done, moved))
+	return c.print(movedResult(m.done, result))
 }
 
 // confirm asks a question whose default answer is no.

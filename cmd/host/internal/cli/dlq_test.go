@@ -27,7 +27,7 @@ func TestADeadLetterThatDoesNotCheck(t *testing.T) {
 func TestRedriveSaysWhatStaysDead(t *testing.T) {
 	var out, errs bytes.Buffer
 	c := &command{Streams: Streams{Out: &out, Err: &errs}, format: formatName}
-	require.NoError(t, c.move("redrive", "redriven", "orders", true, false, func(dry bool) (wire.Moved, error) {
+	require.NoError(t, c.move(moved{name: "redrive", noun: "dead letter", done: "redriven", topic: "orders", yes: true}, func(dry bool) (wire.Moved, error) {
 		if dry {
 			return wire.Moved{Count: 1, DryRun: true}, nil
 		}

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -45,39 +44,36 @@ func (c *command) policyReadCommand(name, short string, call policyCall) *cobra.
 
 func (c *command) policySetCommand() *cobra.Command {
 	var tenant string
-	var depth, rate, bytes, unflushed int64
+	flags := map[string]*string{}
 	cmd := &cobra.Command{
-		Use: "set TOPIC", Short: "Set bounds of a topic; those that aren't given stay as they are", Args: exactArgs("TOPIC"),
-		Example: "  longshore policy set orders --max-depth 100000 --max-rate-per-sec 500",
+		Use: "set TOPIC [BOUND=VALUE ...]", Short: "Set bounds of a topic; those that aren't given stay as they are",
+		Long: "Set bounds of a topic. Those that aren't given stay as they are. What is set wins over the host config until it is unset.\n\n" +
+			boundsHelp() + "\nThe flags do the same as BOUND=VALUE.",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("%s takes TOPIC and what to set, as max_depth=1000; none given", cmd.CommandPath())
+			}
+			return nil
+		},
+		Example: "  longshore policy set orders keep=1h retention=72h max_depth=100000\n  longshore policy set orders --max-rate-per-sec 500",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var change wire.PolicyChange
-			given := false
-			for _, f := range []struct {
-				name  string
-				value *int64
-				field **int64
-			}{
-				{"max-depth", &depth, &change.MaxDepth},
-				{"max-rate-per-sec", &rate, &change.MaxRatePerSec},
-				{"max-message-bytes", &bytes, &change.MaxMessageBytes},
-				{"max-unflushed", &unflushed, &change.MaxUnflushed},
-			} {
-				if cmd.Flags().Changed(f.name) {
-					*f.field, given = f.value, true
+			given := args[1:]
+			for _, b := range policyBounds() {
+				if cmd.Flags().Changed(b.flag()) {
+					given = append(given, b.name+"="+*flags[b.name])
 				}
 			}
-			if !given {
-				return usage(fmt.Errorf("nothing to set; give --max-depth, --max-rate-per-sec, --max-message-bytes or --max-unflushed"))
+			change, err := parseChange(given)
+			if err != nil {
+				return usage(err)
 			}
 			return c.setPolicy(cmd.Context(), tenant, args[0], change)
 		},
 	}
 	cmd.Flags().StringVar(&tenant, "tenant", defaultTenant, "tenant of the topic")
-	cmd.Flags().Int64Var(&depth, "max-depth", 0, "messages that are not yet settled")
-	cmd.Flags().Int64Var(&rate, "max-rate-per-sec", 0, "messages published in a second")
-	cmd.Flags().Int64Var(&bytes, "max-message-bytes", 0, "bytes of one payload")
-	cmd.Flags().Int64Var(&unflushed, "max-unflushed", 0, "publishes and acknowledgements answered before they are on disk: a crash of\n"+
-		"the machine may lose them, one of the process not; 0 is none")
+	for _, b := range policyBounds() {
+		flags[b.name] = cmd.Flags().String(b.flag(), "", b.about)
+	}
 	return cmd
 }
 
@@ -95,21 +91,13 @@ func (c *command) setPolicy(ctx context.Context, tenant, topic string, change wi
 
 func policyResult(v wire.PolicyView) result {
 	r := result{value: v, head: []string{"BOUND", "VALUE", "SOURCE"}}
-	for _, f := range []struct {
-		name  string
-		value wire.PolicyValue
-	}{
-		{"max_depth", v.MaxDepth},
-		{"max_rate_per_sec", v.MaxRatePerSec},
-		{"max_message_bytes", v.MaxMessageBytes},
-		{"max_unflushed", v.MaxUnflushed},
-	} {
-		value := "none"
-		if f.value.Value != nil {
-			value = strconv.FormatInt(*f.value.Value, 10)
+	for _, b := range policyBounds() {
+		value, source := b.show(&v)
+		if value == "" {
+			value = "none"
 		}
-		r.rows = append(r.rows, []string{f.name, value, f.value.Source})
-		r.names = append(r.names, f.name)
+		r.rows = append(r.rows, []string{b.name, value, source})
+		r.names = append(r.names, b.name)
 	}
 	return r
 }

@@ -17,6 +17,7 @@ type consumerReport struct {
 	Name   string `json:"name"`
 	Tenant string `json:"tenant"`
 	Topic  string `json:"topic"`
+	Group  string `json:"group,omitempty"`
 	SHA256 string `json:"sha256"`
 }
 
@@ -48,11 +49,11 @@ func (c *command) validate(ctx context.Context, plan *config.Plan) (err error) {
 		return err
 	}
 	reports := make([]consumerReport, len(modules))
-	r := result{head: []string{"NAME", "TENANT", "TOPIC", "SHA256"}}
+	r := result{head: []string{"NAME", "TENANT", "TOPIC", "LANE", "SHA256"}}
 	for i, m := range modules {
 		k := plan.Consumers[i]
-		reports[i] = consumerReport{Name: k.Name, Tenant: k.Tenant, Topic: k.Topic, SHA256: m.Digest()}
-		r.rows = append(r.rows, []string{k.Name, k.Tenant, k.Topic, m.Digest()})
+		reports[i] = consumerReport{Name: k.Name, Tenant: k.Tenant, Topic: k.Topic, Group: k.Group, SHA256: m.Digest()}
+		r.rows = append(r.rows, []string{k.Name, k.Tenant, k.Topic, laneName(k.Group), m.Digest()})
 		r.names = append(r.names, k.Name)
 	}
 	r.value = map[string]any{"consumers": reports}

@@ -131,6 +131,29 @@ func (a *Admin) Discard(ctx context.Context, tenant, topic string, m wire.Move) 
 	return out, err
 }
 
+// Fences lists the fence marks of a lane, over as many pages as there are.
+func (a *Admin) Fences(ctx context.Context, tenant, topic, lane string) ([]wire.Fence, error) {
+	var all []wire.Fence
+	q := url.Values{"lane": {lane}}
+	for {
+		var out wire.FenceList
+		if err := a.call(ctx, http.MethodGet, topicPath(tenant, topic, "/fences?"+q.Encode()), nil, &out); err != nil {
+			return nil, err
+		}
+		all = append(all, out.Fences...)
+		if out.Next == "" {
+			return all, nil
+		}
+		q.Set("after", out.Next)
+	}
+}
+
+// ResetFences forgets the fence marks that r names.
+func (a *Admin) ResetFences(ctx context.Context, tenant, topic string, r wire.FenceReset) (out wire.Moved, err error) {
+	err = a.call(ctx, http.MethodPost, topicPath(tenant, topic, "/fences/reset"), r, &out)
+	return out, err
+}
+
 // Policy returns the policy in force on a topic.
 func (a *Admin) Policy(ctx context.Context, tenant, topic string) (out wire.PolicyView, err error) {
 	err = a.call(ctx, http.MethodGet, topicPath(tenant, topic, "/policy"), nil, &out)

@@ -205,20 +205,36 @@ type PolicyValue struct {
 	Source string `json:"source" enum:"default,config,stored"`
 }
 
+// PolicyTime is a PolicyValue that is a duration.
+type PolicyTime struct {
+	Value  *string `json:"value" doc:"as 15m or 24h"`
+	Source string  `json:"source" enum:"default,config,stored"`
+}
+
 // PolicyView is the policy in force on a topic.
 type PolicyView struct {
-	MaxDepth        PolicyValue `json:"max_depth" doc:"messages not yet settled"`
-	MaxRatePerSec   PolicyValue `json:"max_rate_per_sec" doc:"messages published in a second"`
-	MaxMessageBytes PolicyValue `json:"max_message_bytes" doc:"payload bytes of a message"`
-	MaxUnflushed    PolicyValue `json:"max_unflushed" doc:"publishes and acknowledgements answered before they are on disk"`
+	MaxDepth          PolicyValue `json:"max_depth" doc:"messages not yet settled"`
+	MaxRatePerSec     PolicyValue `json:"max_rate_per_sec" doc:"messages published in a second"`
+	MaxMessageBytes   PolicyValue `json:"max_message_bytes" doc:"payload bytes of a message"`
+	MaxUnflushed      PolicyValue `json:"max_unflushed" doc:"publishes and acknowledgements answered before they are on disk"`
+	MaxPriority       PolicyValue `json:"max_priority" doc:"the highest priority of a message"`
+	IdempotencyWindow PolicyTime  `json:"idempotency_window" doc:"how long an idempotency key counts"`
+	Retention         PolicyTime  `json:"retention" doc:"age from which messages are taken from groups that have not met them"`
+	RetentionBytes    PolicyValue `json:"retention_bytes" doc:"payload bytes that groups may keep stored"`
+	Keep              PolicyTime  `json:"keep" doc:"how long a message stays after all are done with it"`
 }
 
 // PolicyChange sets the bounds that are given and leaves the others. Its minimums and maximums are those of package limits.
 type PolicyChange struct {
-	MaxDepth        *int64 `json:"max_depth,omitempty" minimum:"1" maximum:"1000000000000"`
-	MaxRatePerSec   *int64 `json:"max_rate_per_sec,omitempty" minimum:"1" maximum:"1000000000"`
-	MaxMessageBytes *int64 `json:"max_message_bytes,omitempty" minimum:"1" maximum:"33554432"`
-	MaxUnflushed    *int64 `json:"max_unflushed,omitempty" minimum:"0" maximum:"1000000" doc:"0 is strict"`
+	MaxDepth          *int64  `json:"max_depth,omitempty" minimum:"1" maximum:"1000000000000"`
+	MaxRatePerSec     *int64  `json:"max_rate_per_sec,omitempty" minimum:"1" maximum:"1000000000"`
+	MaxMessageBytes   *int64  `json:"max_message_bytes,omitempty" minimum:"1" maximum:"33554432"`
+	MaxUnflushed      *int64  `json:"max_unflushed,omitempty" minimum:"0" maximum:"1000000" doc:"0 is strict"`
+	MaxPriority       *int64  `json:"max_priority,omitempty" minimum:"0" maximum:"255"`
+	IdempotencyWindow *string `json:"idempotency_window,omitempty" doc:"0s to 168h; 0s lets no key count"`
+	Retention         *string `json:"retention,omitempty" doc:"1ms to 8784h"`
+	RetentionBytes    *int64  `json:"retention_bytes,omitempty" minimum:"1" maximum:"1125899906842624"`
+	Keep              *string `json:"keep,omitempty" doc:"0s to 8784h"`
 }
 
 // Consumer is the state of one consumer.
@@ -226,6 +242,7 @@ type Consumer struct {
 	Name     string `json:"name"`
 	Tenant   string `json:"tenant"`
 	Topic    string `json:"topic"`
+	Lane     string `json:"lane,omitempty" doc:"the consumer group; none is the topic's default lane"`
 	Module   string `json:"module" doc:"SHA-256 of the module, in hex"`
 	State    string `json:"state"`
 	Reason   string `json:"reason,omitempty" doc:"why it isn't running"`
