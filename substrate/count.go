@@ -2,7 +2,6 @@ package substrate
 
 import (
 	"errors"
-	"fmt"
 	"sort"
 	"time"
 
@@ -29,7 +28,7 @@ func (l *Log) count(name TopicName, s Start, dead positions) (counted, error) {
 	switch s.Kind {
 	case StartPosition:
 		if from = s.Position; from > next {
-			return counted{}, fmt.Errorf("start: position %d is not given yet: the next is %d", from, next)
+			return counted{}, &StartError{Position: from, Next: next}
 		}
 	case StartTime:
 		var err error

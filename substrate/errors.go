@@ -91,6 +91,17 @@ func (e *NameError) Error() string {
 	return fmt.Sprintf("%s %q is not allowed: want %s", e.Kind, name, e.Want)
 }
 
+// StartError says that a group can't begin at a position, because no message has it yet.
+type StartError struct {
+	Position uint64
+	Next     uint64 // the position of the next message
+}
+
+// Error implements error.
+func (e *StartError) Error() string {
+	return fmt.Sprintf("start: position %d is not given yet: the next is %d", e.Position, e.Next)
+}
+
 // PolicyError says which value of a policy is not allowed.
 type PolicyError struct {
 	Name     string // "max_depth", …

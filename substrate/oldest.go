@@ -55,8 +55,6 @@ func oldestOf(entries []*entry) time.Time {
 
 // oldestFresh returns the publish time of the first message that was never claimed, or zero. It reads a few
 // messages, once for each place of the cursor.
-//
-//nolint:contextcheck,nolintlint // who asks for counters has no context
 func (l *Log) oldestFresh(st *stream) time.Time {
 	l.mu.Lock()
 	if st.ready == 0 {

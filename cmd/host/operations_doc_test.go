@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheOperationsPageNamesMetricsThatExist looks up each on a host with a consumer.
+// TestTheOperationsPageNamesMetricsThatExist looks up each on a host with a consumer and a group.
 func TestTheOperationsPageNamesMetricsThatExist(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
 	require.NoError(t, err)
@@ -21,6 +21,7 @@ func TestTheOperationsPageNamesMetricsThatExist(t *testing.T) {
 	misbehave(t, dir, "max_attempts: 1", "trap")
 	startHost(t, dir)
 	ok(t, dir, "publish", "trap", "--data", "x")
+	ok(t, dir, "groups", "create", "trap", "g")
 	metrics := metricsOf(t, filepath.Join(dir, "longshore-data", "admin.sock"))
 	named := regexp.MustCompile("`(longshore_[a-z_]+)`").FindAllSubmatch(page, -1)
 	require.Greater(t, len(named), 5)

@@ -91,9 +91,9 @@ func TestTopicCommands(t *testing.T) {
 
 	t.Run("TopicsCountsWhatWaits", func(t *testing.T) {
 		out := ok(t, dir, "topics")
-		require.Regexp(t, `^TENANT +TOPIC +READY +PARKED +DELAYED +LEASED +DEAD +OLDEST +PAUSED\n`, out)
-		require.Regexp(t, `(?m)^default +a +2 +0 +0 +0 +0 +\d+s +no$`, out)
-		require.Regexp(t, `(?m)^other +b +1 +0 +1 +0 +0 +\d+s +no$`, out)
+		require.Regexp(t, `^TENANT +TOPIC +READY +PARKED +DELAYED +LEASED +DEAD +OLDEST +GROUPS +PAUSED\n`, out)
+		require.Regexp(t, `(?m)^default +a +2 +0 +0 +0 +0 +\d+s +0 +no$`, out)
+		require.Regexp(t, `(?m)^other +b +1 +0 +1 +0 +0 +\d+s +0 +no$`, out)
 		require.Equal(t, "a\nb\n", ok(t, dir, "topics", "-o", "name"))
 		require.Equal(t, "b\n", ok(t, dir, "topics", "--tenant", "other", "-o", "name"))
 		require.JSONEq(t, `{"topics":[]}`, ok(t, dir, "topics", "--tenant", "nobody", "-o", "json"))
@@ -135,7 +135,7 @@ func TestTopicCommands(t *testing.T) {
 		require.JSONEq(t, `{"tenant":"default","topic":"a","paused":true}`, ok(t, dir, "pause", "a", "-o", "json"))
 		require.Regexp(t, `(?m)^default +a .* yes$`, ok(t, dir, "topics"))
 		require.Equal(t, "a\n", ok(t, dir, "pause", "a", "-o", "name"))
-		require.Regexp(t, `default +a +no\n$`, ok(t, dir, "resume", "a"))
+		require.Regexp(t, `default +a +all +no\n$`, ok(t, dir, "resume", "a"))
 		require.Regexp(t, `(?m)^default +a .* no$`, ok(t, dir, "topics"))
 	})
 	t.Run("ExitCodes", func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestDrain(t *testing.T) {
 	a := run(t, dir, "", "drain", "stall", "--timeout", "1ms")
 	require.Equal(t, cli.ExitConflict, a.code)
 	require.Contains(t, a.err, "1 message is held after 1ms; the topic stays paused")
-	require.Regexp(t, `default +stall +yes +1\n$`, a.out)
+	require.Regexp(t, `default +stall +all +yes +1\n$`, a.out)
 
 	require.JSONEq(t, `{"tenant":"default","topic":"stall","paused":true,"leased":0}`, ok(t, dir, "drain", "stall", "-o", "json"))
 	require.EqualValues(t, 1, topic().DeadLetters, "what ran has ended")

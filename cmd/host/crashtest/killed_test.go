@@ -246,7 +246,7 @@ func (c *campaign) checkPoison(t *testing.T) (lost int) {
 		for _, d := range dead {
 			require.Equal(t, poisonReason, d.Reason)
 			require.GreaterOrEqual(t, d.Attempts, c.record.begun[d.ID])
-			full, err := c.host.admin.DeadLetter(t.Context(), tenant, poisonTopic, d.ID)
+			full, err := c.host.admin.DeadLetter(t.Context(), tenant, poisonTopic, d.ID, "")
 			require.NoError(t, err)
 			payload := string(full.Message.DataBase64)
 			_, twice := died[payload]

@@ -38,6 +38,7 @@ func NewAdmin(o AdminOptions) http.Handler {
 	a := &admin{AdminOptions: o, api: humago.New(mux, cfg)}
 	a.addHost()
 	a.addTopics()
+	a.addGroups()
 	a.addDeadLetters()
 	a.addFences()
 	a.addPolicy()

@@ -28,10 +28,15 @@ type deadQuery struct {
 
 // Resolve refuses filters that are given but empty: they would select everything. huma takes them for not given.
 func (*deadQuery) Resolve(ctx huma.Context) []error {
+	return refuseEmpty(ctx, "id", "lane", "older_than", "reason")
+}
+
+// refuseEmpty reports which of the named parameters are given but empty.
+func refuseEmpty(ctx huma.Context, names ...string) []error {
 	u := ctx.URL()
 	given := u.Query()
 	var errs []error
-	for _, name := range []string{"id", "lane", "older_than", "reason"} {
+	for _, name := range names {
 		if values, ok := given[name]; ok && slices.Contains(values, "") {
 			errs = append(errs, &huma.ErrorDetail{Location: "query." + name, Message: "is empty; give a value, or leave it out"})
 		}
@@ -41,8 +46,12 @@ func (*deadQuery) Resolve(ctx huma.Context) []error {
 
 type deadPath struct {
 	TopicPath
-	ID string `path:"id" doc:"message id"`
+	ID   string `path:"id" doc:"message id"`
+	Lane string `query:"lane" doc:"of which lane, where the message is dead in several; \"default\" is the default lane"`
 }
+
+// Resolve refuses a lane that is given but empty.
+func (*deadPath) Resolve(ctx huma.Context) []error { return refuseEmpty(ctx, "lane") }
 
 type moveRequest struct {
 	TopicPath
@@ -114,6 +123,16 @@ func (a *admin) getDead(ctx context.Context, q *deadPath) (wire.DeadLetterDetail
 	d, m, err := a.Log.DeadLetter(ctx, q.Tenant, q.Topic, q.ID)
 	if err != nil {
 		return wire.DeadLetterDetail{}, err
+	}
+	if lane, given := laneOf(q.Lane); given && lane != d.Lane {
+		of, err := a.Log.DeadLetters(ctx, q.Tenant, q.Topic, substrate.DeadLetterFilter{ID: q.ID, Lane: lane, LaneSet: true, Limit: 1})
+		if err == nil && len(of) == 0 {
+			err = substrate.ErrNotFound
+		}
+		if err != nil {
+			return wire.DeadLetterDetail{}, err
+		}
+		d = of[0]
 	}
 	return wire.DeadLetterDetail{DeadLetter: deadOf(d), Message: messageOf(m), Unreadable: unreadable(d, m)}, nil
 }

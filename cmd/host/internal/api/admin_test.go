@@ -105,7 +105,7 @@ func TestAdminDeadLetters(t *testing.T) {
 		require.Equal(t, r[0].ID, list[0].ID)
 		require.Equal(t, "exit 3", list[0].Reason)
 		require.JSONEq(t, `{"fuel":1}`, string(list[0].Receipt))
-		d, err := a.DeadLetter(t.Context(), testTenant, "show", r[0].ID)
+		d, err := a.DeadLetter(t.Context(), testTenant, "show", r[0].ID, "")
 		require.NoError(t, err)
 		require.Equal(t, "payload", string(d.Message.DataBase64))
 		none, err := a.DeadLetters(t.Context(), testTenant, "show", wire.Filter{Reason: "timeout"})

@@ -31,8 +31,12 @@ type publishRequest struct {
 
 type pauseRequest struct {
 	TopicPath
+	Lane string `query:"lane" doc:"only this lane; \"default\" is the default lane"`
 	Body wire.Pause
 }
+
+// Resolve refuses a lane that is given but empty: it would be the whole topic.
+func (*pauseRequest) Resolve(ctx huma.Context) []error { return refuseEmpty(ctx, "lane") }
 
 // addTopics registers what is about topics and their messages.
 func (a *admin) addTopics() {
@@ -44,7 +48,7 @@ func (a *admin) addTopics() {
 		Responses:     map[string]*huma.Response{"200": {Description: "OK: all were duplicates, and nothing was stored. The body is that of 201."}},
 	}, publishStatus, a.publishBatch)
 	add(a, http.MethodGet, topicRoute+"/messages", "peek", "Messages that are not done, without leasing them", http.StatusOK, a.peek)
-	add(a, http.MethodPut, topicRoute+"/paused", "pause", "Pause or resume a topic", http.StatusOK, a.pause)
+	add(a, http.MethodPut, topicRoute+"/paused", "pause", "Pause or resume a topic, or one lane of it", http.StatusOK, a.pause)
 }
 
 func (a *admin) listTopics(_ context.Context, q *topicsQuery) (wire.TopicList, error) {
@@ -102,6 +106,9 @@ func (a *admin) peek(ctx context.Context, q *peekQuery) (wire.PeekedList, error)
 func (a *admin) pause(ctx context.Context, r *pauseRequest) (wire.Pause, error) {
 	if err := r.valid(); err != nil {
 		return wire.Pause{}, err
+	}
+	if lane, given := laneOf(r.Lane); given {
+		return r.Body, a.Log.PauseLane(ctx, r.Tenant, r.Topic, lane, r.Body.Paused)
 	}
 	return r.Body, a.Log.Pause(ctx, r.Tenant, r.Topic, r.Body.Paused)
 }

@@ -30,6 +30,7 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 		name    *substrate.NameError
 		option  *substrate.OptionError
 		policy  *substrate.PolicyError
+		start   *substrate.StartError
 		limit   *limits.Error
 		depth   *substrate.DepthError
 		rate    *substrate.RateError
@@ -38,7 +39,8 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 	switch {
 	case errors.As(err, &known):
 		return known
-	case errors.As(err, &invalid), errors.As(err, &name), errors.As(err, &option), errors.As(err, &policy):
+	case errors.As(err, &invalid), errors.As(err, &name), errors.As(err, &option), errors.As(err, &policy),
+		errors.As(err, &start):
 		return problem(http.StatusBadRequest, wire.CodeInvalid, err.Error())
 	case errors.As(err, &limit):
 		return limitProblem(limit)
@@ -53,6 +55,8 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 		return problem(http.StatusInsufficientStorage, wire.CodeStorageFull, "the disk is full, or nearly so; nothing was stored")
 	case errors.Is(err, substrate.ErrNotFound), errors.Is(err, substrate.ErrNoGroup), errors.Is(err, substrate.ErrLaneOff):
 		return problem(http.StatusNotFound, wire.CodeNotFound, err.Error())
+	case errors.Is(err, substrate.ErrGroupEnding):
+		return later(problem(http.StatusServiceUnavailable, wire.CodeBusy, err.Error()), time.Second)
 	case errors.Is(err, substrate.ErrClosed):
 		return problem(http.StatusServiceUnavailable, wire.CodeUnavailable, "the host is stopping")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
@@ -62,10 +66,10 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 	return problem(http.StatusInternalServerError, wire.CodeInternal, "internal error; the host's log says more")
 }
 
-// limitProblem tells a message that is too large from a name that is too long and from a tenant with too many topics.
+// limitProblem tells a message that is too large from a name that is too long and from too many topics or groups.
 func limitProblem(e *limits.Error) *wire.Problem {
 	switch e.Name {
-	case limits.NameTopics:
+	case limits.NameTopics, limits.NameGroups, limits.NameSkippedSpans:
 		return problem(http.StatusInsufficientStorage, wire.CodeStorageFull, e.Error())
 	case limits.NameKeyBytes, limits.NameTopicBytes, limits.NameTokenBytes, limits.NameTokenClaims:
 		return problem(http.StatusBadRequest, wire.CodeInvalid, e.Error())

@@ -53,7 +53,7 @@ func (f *dlqFlags) resolved(cmd *cobra.Command) (wire.Filter, error) {
 	out := f.filter
 	for _, text := range []struct{ flag, value, want string }{
 		{"id", out.ID, "the id of a message, as dlq list shows it"},
-		{"lane", out.Lane, `the name of a lane; "default" is the default lane`},
+		{"lane", out.Lane, wantLane},
 		{"reason", out.Reason, "a part of the reason, as guest-error"},
 	} {
 		if cmd.Flags().Changed(text.flag) && text.value == "" {
@@ -115,7 +115,7 @@ func deadResult(list []wire.DeadLetter) result {
 }
 
 func (c *command) dlqShowCommand() *cobra.Command {
-	var tenant string
+	var tenant, lane string
 	cmd := &cobra.Command{
 		Use: "show TOPIC ID", Short: "Show one dead letter with its message", Args: exactArgs("TOPIC", "ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -123,7 +123,10 @@ func (c *command) dlqShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			d, err := admin.DeadLetter(cmd.Context(), tenant, args[0], args[1])
+			if cmd.Flags().Changed("lane") && lane == "" {
+				return usage(fmt.Errorf("--lane is empty: want %s", wantLane))
+			}
+			d, err := admin.DeadLetter(cmd.Context(), tenant, args[0], args[1], lane)
 			if err != nil {
 				return fmt.Errorf("show the dead letter %s of %s: %w", args[1], args[0], err)
 			}
@@ -131,8 +134,12 @@ func (c *command) dlqShowCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&tenant, "tenant", defaultTenant, "tenant of the topic")
+	cmd.Flags().StringVar(&lane, "lane", "", "of this lane, where the message is dead in several; \"default\" is the default lane")
 	return cmd
 }
+
+// wantLane says what a lane is called.
+const wantLane = `the name of a consumer group; "default" is the default lane`
 
 func detailResult(d wire.DeadLetterDetail) result {
 	l, m := d.DeadLetter, d.Message

@@ -65,13 +65,8 @@ func (c *command) move(m moved, run func(dry bool) (wire.Moved, error)) error {
 	if m.dryRun || planned.Count == 0 {
 		return c.print(movedResult(m.done, planned))
 	}
-	if !m.yes {
-		if !c.InTerminal {
-			return usage(fmt.Errorf("%s asks before it changes anything, and there is no terminal to answer; add --yes", m.name))
-		}
-		if !c.confirm(fmt.Sprintf("%s them?", m.name)) {
-			return errors.New("nothing was changed")
-		}
+	if err := c.agree(m.name, m.name+" them?", m.yes); err != nil {
+		return err
 	}
 	result, err := run(false)
 	if err != nil {
@@ -81,6 +76,19 @@ func (c *command) move(m moved, run func(dry bool) (wire.Moved, error)) error {
 		c.say("%d stay dead: their signed context or their record does not verify", result.Refused)
 	}
 	return c.print(movedResult(m.done, result))
+}
+
+// agree asks whether to do what a command is about to do, unless yes says so already. Its error says that nothing was changed.
+func (c *command) agree(name, question string, yes bool) error {
+	switch {
+	case yes:
+		return nil
+	case !c.InTerminal:
+		return usage(fmt.Errorf("%s asks before it changes anything, and there is no terminal to answer; add --yes", name))
+	case !c.confirm(question):
+		return errors.New("nothing was changed")
+	}
+	return nil
 }
 
 // confirm asks a question whose default answer is no.

@@ -20,6 +20,8 @@ func (c *command) topicsCommand() *cobra.Command {
 	var tenant string
 	cmd := &cobra.Command{
 		Use: "topics", Short: "List the topics with what waits in them", Args: cobra.NoArgs,
+		Long: `List the topics. READY to LEASED, and OLDEST, are about the default lane; DEAD counts the dead letters of all lanes. GROUPS
+says how many consumer groups there are: groups list shows them. PAUSED is "lane" if only the default lane is.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			admin, err := c.admin()
 			if err != nil {
@@ -39,17 +41,25 @@ func (c *command) topicsCommand() *cobra.Command {
 func topicsResult(list []wire.TopicStats, now time.Time) result {
 	r := result{
 		value: wire.TopicList{Topics: list},
-		head:  []string{"TENANT", "TOPIC", "READY", "PARKED", "DELAYED", "LEASED", "DEAD", "OLDEST", "PAUSED"},
+		head:  []string{"TENANT", "TOPIC", "READY", "PARKED", "DELAYED", "LEASED", "DEAD", "OLDEST", "GROUPS", "PAUSED"},
 	}
 	for _, s := range list {
 		row := []string{s.Tenant, s.Topic}
 		for _, n := range []int64{s.Ready, s.Parked, s.Delayed, s.Leased, s.DeadLetters} {
 			row = append(row, strconv.FormatInt(n, 10))
 		}
-		r.rows = append(r.rows, append(row, age(s.OldestUnacked, now), yesNo(s.Paused)))
+		r.rows = append(r.rows, append(row, age(s.OldestUnacked, now), strconv.Itoa(s.Groups), topicPaused(s)))
 		r.names = append(r.names, s.Topic)
 	}
 	return r
+}
+
+// topicPaused says whether a topic delivers nothing, or its default lane alone.
+func topicPaused(s wire.TopicStats) string {
+	if s.LanePaused && !s.Paused {
+		return "lane"
+	}
+	return yesNo(s.Paused)
 }
 
 // age says how long ago a time was, in seconds, or "-" for none.
@@ -118,43 +128,4 @@ func peekedResult(list []wire.Peeked) result {
 		r.names = append(r.names, p.Message.ID)
 	}
 	return r
-}
-
-func (c *command) pauseCommand() *cobra.Command {
-	return c.setPausedCommand("pause", "Stop the deliveries of a topic; publishes go on, and what runs is finished", true)
-}
-
-func (c *command) resumeCommand() *cobra.Command {
-	return c.setPausedCommand("resume", "Go on with the deliveries of a topic that was paused", false)
-}
-
-// pauseReport is what pause and resume answer.
-type pauseReport struct {
-	Tenant string `json:"tenant"`
-	Topic  string `json:"topic"`
-	Paused bool   `json:"paused"`
-}
-
-func (c *command) setPausedCommand(name, short string, paused bool) *cobra.Command {
-	var tenant string
-	cmd := &cobra.Command{
-		Use: name + " TOPIC", Short: short, Args: exactArgs("TOPIC"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			admin, err := c.admin()
-			if err != nil {
-				return err
-			}
-			if err := admin.Pause(cmd.Context(), tenant, args[0], paused); err != nil {
-				return fmt.Errorf("%s %s: %w", name, args[0], err)
-			}
-			return c.print(result{
-				value: pauseReport{tenant, args[0], paused},
-				head:  []string{"TENANT", "TOPIC", "PAUSED"},
-				rows:  [][]string{{tenant, args[0], yesNo(paused)}},
-				names: []string{args[0]},
-			})
-		},
-	}
-	cmd.Flags().StringVar(&tenant, "tenant", defaultTenant, "tenant of the topic")
-	return cmd
 }

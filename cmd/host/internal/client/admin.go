@@ -84,6 +84,38 @@ func (a *Admin) Pause(ctx context.Context, tenant, topic string, paused bool) er
 	return a.call(ctx, http.MethodPut, topicPath(tenant, topic, "/paused"), wire.Pause{Paused: paused}, &out)
 }
 
+// PauseLane pauses or resumes one lane of a topic.
+func (a *Admin) PauseLane(ctx context.Context, tenant, topic, lane string, paused bool) error {
+	var out wire.Pause
+	q := url.Values{"lane": {lane}}
+	return a.call(ctx, http.MethodPut, topicPath(tenant, topic, "/paused?"+q.Encode()), wire.Pause{Paused: paused}, &out)
+}
+
+// Groups lists the consumer groups of a topic.
+func (a *Admin) Groups(ctx context.Context, tenant, topic string) ([]wire.Group, error) {
+	var out wire.GroupList
+	err := a.call(ctx, http.MethodGet, topicPath(tenant, topic, "/groups"), nil, &out)
+	return out.Groups, err
+}
+
+// CreateGroup makes a consumer group.
+func (a *Admin) CreateGroup(ctx context.Context, tenant, topic string, g wire.NewGroup) (out wire.GroupMade, err error) {
+	err = a.call(ctx, http.MethodPost, topicPath(tenant, topic, "/groups"), g, &out)
+	return out, err
+}
+
+// ResetGroup moves a group's cursor to a start, and returns the group as it is then.
+func (a *Admin) ResetGroup(ctx context.Context, tenant, topic, group, start string) (out wire.Group, err error) {
+	err = a.call(ctx, http.MethodPost, topicPath(tenant, topic, "/groups/"+url.PathEscape(group)+"/reset"), wire.GroupReset{Start: start}, &out)
+	return out, err
+}
+
+// DeleteGroup ends a group and says what it had. Without one it does nothing.
+func (a *Admin) DeleteGroup(ctx context.Context, tenant, topic, group string) (out wire.GroupDeleted, err error) {
+	err = a.call(ctx, http.MethodDelete, topicPath(tenant, topic, "/groups/"+url.PathEscape(group)), nil, &out)
+	return out, err
+}
+
 // DeadLetters lists the dead letters that f selects, over as many pages as there are.
 func (a *Admin) DeadLetters(ctx context.Context, tenant, topic string, f wire.Filter) ([]wire.DeadLetter, error) {
 	const page = 1000
@@ -113,9 +145,13 @@ func (a *Admin) DeadLetters(ctx context.Context, tenant, topic string, f wire.Fi
 	}
 }
 
-// DeadLetter returns one dead letter with its message.
-func (a *Admin) DeadLetter(ctx context.Context, tenant, topic, id string) (out wire.DeadLetterDetail, err error) {
-	err = a.call(ctx, http.MethodGet, topicPath(tenant, topic, "/dead-letters/"+url.PathEscape(id)), nil, &out)
+// DeadLetter returns one dead letter with its message: that of a lane, or of the first in which the message is dead if lane is "".
+func (a *Admin) DeadLetter(ctx context.Context, tenant, topic, id, lane string) (out wire.DeadLetterDetail, err error) {
+	below := "/dead-letters/" + url.PathEscape(id)
+	if lane != "" {
+		below += "?" + url.Values{"lane": {lane}}.Encode()
+	}
+	err = a.call(ctx, http.MethodGet, topicPath(tenant, topic, below), nil, &out)
 	return out, err
 }
 

@@ -58,11 +58,14 @@ func topicMetrics() []topicMetric {
 	}
 }
 
-func oldestAge(s substrate.Stats, now time.Time) float64 {
-	if s.Oldest.IsZero() {
+func oldestAge(s substrate.Stats, now time.Time) float64 { return ageOf(s.Oldest, now) }
+
+// ageOf returns how long ago a time was, in seconds; 0 for the zero time.
+func ageOf(at, now time.Time) float64 {
+	if at.IsZero() {
 		return 0
 	}
-	return max(0, now.Sub(s.Oldest).Seconds())
+	return max(0, now.Sub(at).Seconds())
 }
 
 // Describe implements prometheus.Collector.

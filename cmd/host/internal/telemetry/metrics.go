@@ -19,7 +19,7 @@ const namespace = "longshore"
 // Metrics are the host's metrics. It is a dispatcher.Observer; what the log and the consumers know is read when the
 // metrics are asked for. It is safe for concurrent use.
 //
-// Labels are tenants, topics, consumers and words of the host's own, never ids or text of guests.
+// Labels are tenants, topics, consumer groups, consumers and words of the host's own, never ids or text of guests.
 type Metrics struct {
 	registry   *prometheus.Registry
 	deliveries *prometheus.CounterVec
@@ -60,6 +60,7 @@ func NewMetrics(b Build) *Metrics {
 // Watch adds what a log and its consumers know. It is called once.
 func (m *Metrics) Watch(log *substrate.Log, consumers func() []dispatcher.ConsumerStatus) {
 	m.registry.MustRegister(&topicCollector{topics: log.Topics, now: time.Now},
+		&groupCollector{topics: log.Topics, groups: log.Groups, now: time.Now},
 		consumerCollector{consumers}, journalCollector{log.JournalStats})
 }
 

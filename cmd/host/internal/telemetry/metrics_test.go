@@ -57,17 +57,32 @@ func TestMetrics(t *testing.T) {
 		})
 		_, err = log.Publish(t.Context(), substrate.Message{ID: log.MintID(), Tenant: "default", Topic: "a/b", Payload: []byte("x")})
 		require.NoError(t, err)
+		for _, group := range []string{"g", "h"} {
+			_, _, err := log.CreateGroup(t.Context(), "default", "a/b", group, substrate.GroupOptions{})
+			require.NoError(t, err)
+		}
+		claimed, err := log.Claim(t.Context(), substrate.ClaimRequest{
+			Tenant: "default", Topic: "a/b", Lane: "h", MaxMessages: 1, MaxBytes: 1, Lease: time.Minute, MaxAttempts: 1,
+		})
+		require.NoError(t, err)
+		require.NoError(t, log.Settle(t.Context(), []substrate.Settlement{{Lease: claimed.Deliveries[0].Lease, Verdict: substrate.Bury}}, nil))
 		got := scrape(t, m)
 		for _, line := range []string{
+			`longshore_group_lag_messages{group="g",tenant="default",topic="a/b"} 1`,
+			`longshore_group_in_flight_messages{group="g",tenant="default",topic="a/b"} 0`,
+			`longshore_group_lag_messages{group="h",tenant="default",topic="a/b"} 0`,
+			`longshore_group_dead_letters{group="h",tenant="default",topic="a/b"} 1`,
+			`longshore_group_oldest_unacknowledged_age_seconds{group="h",tenant="default",topic="a/b"} 0`,
 			`longshore_messages_published_total{tenant="default",topic="a/b"} 1`,
 			`longshore_backlog_messages{tenant="default",topic="a/b"} 1`,
-			`longshore_dead_letters{tenant="default",topic="a/b"} 0`,
+			`longshore_dead_letters{tenant="default",topic="a/b"} 1`,
 			`longshore_unflushed{tenant="default",topic="a/b"} 0`,
 			`longshore_in_flight_messages{consumer="c",tenant="default"} 3`,
 			`longshore_consumer_state{consumer="c",state="paused",tenant="default"} 1`,
 		} {
 			require.Contains(t, got, line)
 		}
+		require.Regexp(t, `longshore_group_oldest_unacknowledged_age_seconds\{group="g",tenant="default",topic="a/b"\} [0-9.e-]*[1-9]`, got)
 		require.Regexp(t, `longshore_journal_fsync_duration_seconds_count [1-9]`, got)
 	})
 	t.Run("AgeOfTheOldestIsNeverNegative", func(t *testing.T) {

@@ -115,7 +115,7 @@ type PeekedList struct {
 	Messages []Peeked `json:"messages" nullable:"false"`
 }
 
-// TopicStats counts one topic. Published, Acked, Buried, Redriven and Discarded count what happened; the others what is there now.
+// TopicStats counts one topic and its default lane; dead letters are those of all lanes. Published, Acked, Buried, Redriven and Discarded count what happened; the others what is there now.
 type TopicStats struct {
 	Tenant        string     `json:"tenant"`
 	Topic         string     `json:"topic"`
@@ -126,6 +126,11 @@ type TopicStats struct {
 	DeadLetters   int64      `json:"dead_letters"`
 	OldestUnacked *time.Time `json:"oldest_unacked,omitempty"`
 	Paused        bool       `json:"paused"`
+	DefaultLane   string     `json:"default_lane" enum:"auto,on,off" doc:"when the default lane is owed messages"`
+	LanePaused    bool       `json:"lane_paused" doc:"the default lane is, whatever the topic is"`
+	Ordering      string     `json:"ordering" enum:"none,key,topic" doc:"of the default lane"`
+	Groups        int        `json:"groups" doc:"consumer groups"`
+	PinnedBytes   int64      `json:"pinned_bytes" doc:"payloads that groups still need, or that are kept, and the default lane does not need"`
 	Unflushed     int64      `json:"unflushed" doc:"publishes and acknowledgements that are not on disk yet; see max_unflushed"`
 	Published     uint64     `json:"published"`
 	Acked         uint64     `json:"acked"`
@@ -139,7 +144,7 @@ type TopicList struct {
 	Topics []TopicStats `json:"topics" nullable:"false"`
 }
 
-// Pause asks to pause or resume a topic.
+// Pause asks to pause or resume a topic, or one lane of it.
 type Pause struct {
 	Paused bool `json:"paused"`
 }
