@@ -30,7 +30,9 @@ func TestProofKilled(t *testing.T) {
 		require.Empty(t, wrong, "kill %d", kills)
 	}
 	t.Logf("%d kills, %d of them with a publish, a claim and a settlement in flight, %d at start; %d messages compared", kills, busy, starting, ledger.checked)
-	require.GreaterOrEqual(t, 2*busy, kills-starting)
+	if atWork := kills - starting; atWork >= 8 { // fewer say little: a kill may come before the first work
+		require.GreaterOrEqual(t, 2*busy, atWork, "kills with work of each kind in flight")
+	}
 	figure("kills", kills)
 	figure("acked_lost", ledger.lost)
 	figure("acked_redelivered", ledger.redelivered)
