@@ -48,7 +48,10 @@ func (c *committer) chore() {
 func (c *committer) choreOf(t *topic) (more bool) {
 	ended, idle := t.toDismantle()
 	if ended != nil {
-		return c.commitChore(planDismantle(ended))
+		c.log.mu.Lock()
+		f, err := c.log.planDismantle(ended)
+		c.log.mu.Unlock()
+		return err == nil && c.commitChore(f)
 	}
 	if idle {
 		delete(c.log.state.watched, t)
@@ -84,14 +87,19 @@ func (c *committer) commitChore(f frame) bool {
 // choreBytes bounds the frame of a chore.
 const choreBytes = entryOverheadBytes + limits.SweepPositions*parkedBytes + limits.GroupsPerTopic*(limits.GroupBytes+32) + unfenceBytes
 
-// planSweep returns the next step of the retention, or, if that has nothing to do, of the sweep.
+// planSweep returns the next step of the retention, or, if that has nothing to do, of the sweep. While too many bytes are
+// stored, what nobody needs goes first, also if it is kept for a while: only then groups lose something.
 func (c *committer) planSweep(t *topic) (f *sweepFrame, more bool, err error) {
 	l := c.log
 	l.mu.Lock()
 	policy := *l.admission.view(l.state, t.name)
 	l.mu.Unlock()
 	now := l.now()
-	passed, more, err := c.planRetention(t, policy, now)
+	excess := t.excess(policy)
+	if excess > 0 && t.unswept.from < t.unswept.to {
+		return c.planDrop(t, t.unswept, nil, excess)
+	}
+	passed, more, err := c.planRetention(t, policy, excess, now)
 	if err != nil {
 		return nil, false, err
 	}

@@ -51,7 +51,7 @@ func (l *Log) claimOnce(ctx context.Context, ln *lane, r ClaimRequest) (result C
 	var p claimPlan
 	bytes := int64(r.MaxMessages)*takenBytes + limits.ClaimMessages*buriedBytes + limits.WindowMessages*parkedBytes
 	err = l.submit(ctx, &request{bytes: bytes, need: needLittle, prompt: p.prompt, plan: func(now time.Time) (frame, error) {
-		if ln.topic.work == ln && !ln.owes && ln.topic.mode == LaneOff {
+		if ln.off() {
 			return nil, ErrLaneOff
 		}
 		p = planClaim(ln, r, now)

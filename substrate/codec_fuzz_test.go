@@ -73,7 +73,7 @@ func fuzzFrames() []frame {
 		&ripenFrame{first: 3, items: []ripened{{fuzzTopic, 4, 5}}},
 		&expireFrame{died: 3, items: []lapsed{{lane, 3, ReasonTTLExpired}}},
 		&laneFrame{name: lane, paused: true, ordering: OrderKey},
-		&groupFrame{name: group, what: groupMade, start: Start{Kind: StartPosition, Position: 3}, cursor: 3, ready: 1},
+		&groupFrame{name: group, what: groupMade, start: Start{Kind: StartPosition, Position: 3}, ordering: OrderTopic, cursor: 3, ready: 1},
 		&groupFrame{name: group, what: groupReset, cursor: 1, ready: 2, aside: []uint64{1}},
 		&groupFrame{name: group, what: groupVoided, voided: []parked{{position: 1, key: 2}}},
 		&groupFrame{name: group, what: groupEnded},

@@ -1,6 +1,7 @@
 package substrate
 
 import (
+	"math"
 	"time"
 
 	"github.com/longshore/longshore/limits"
@@ -31,14 +32,30 @@ func (c *committer) planCollect(t *topic, keep time.Duration, now time.Time) (f 
 		}
 		span.to, except = min(span.to, mark.to), mark.except
 	}
-	if err := c.flushStore(false); err != nil {
-		return nil, false, err
-	}
-	entries, all, err := c.storedIn(t, span)
+	f, more, err = c.planDrop(t, span, except, math.MaxInt64)
 	if err != nil {
 		return nil, false, err
 	}
-	f = &sweepFrame{name: t.name, upTo: span.to}
+	if !more && keep > 0 {
+		c.chores.marks[t] = c.chores.marks[t][1:]
+	}
+	if len(f.items) == 0 && f.upTo <= t.unswept.from {
+		return nil, false, nil
+	}
+	return f, more, nil
+}
+
+// planDrop returns the frame that drops what nobody needs in a span, but for the exceptions, until so many payload bytes
+// are dropped, and whether there is more to look at.
+func (c *committer) planDrop(t *topic, s span, except positions, bytes int64) (f *sweepFrame, more bool, err error) {
+	if err := c.flushStore(false); err != nil {
+		return nil, false, err
+	}
+	entries, all, err := c.storedIn(t, s)
+	if err != nil {
+		return nil, false, err
+	}
+	f = &sweepFrame{name: t.name, upTo: s.to}
 	if !all {
 		f.upTo = entries[len(entries)-1].position + 1
 	}
@@ -47,17 +64,15 @@ func (c *committer) planCollect(t *topic, keep time.Duration, now time.Time) (f 
 	for _, e := range entries {
 		switch {
 		case t.needed(e.position, &e.origin):
+		case bytes <= 0:
+			f.upTo = min(f.upTo, e.position)
+			return f, true, nil
 		case except.has(e.position): // nobody needs it now, but not for long enough
 			f.upTo = min(f.upTo, e.position)
 		default:
 			f.items = append(f.items, swept{e.position, e.origin.payloadBytes, e.origin.level()})
+			bytes -= int64(e.origin.payloadBytes)
 		}
-	}
-	if all && keep > 0 {
-		c.chores.marks[t] = c.chores.marks[t][1:]
-	}
-	if len(f.items) == 0 && f.upTo <= t.unswept.from {
-		return nil, false, nil
 	}
 	return f, !all, nil
 }

@@ -50,23 +50,23 @@ func (l *Log) count(name TopicName, s Start, dead positions) (counted, error) {
 	return c, closedOr(err)
 }
 
-// positionAt returns the position of the first message that is stored and was published at a time or later, or the next
-// position. Messages come nearly in the order of their ids: of those published within some milliseconds of the time, or
-// that were delayed, some may be on the other side.
+// positionAt returns the position of the first message that is stored and became visible at a time or later, or the next
+// position. Messages come nearly in the order of their ids and delays: of those within some milliseconds of the time some
+// may be on the other side.
 func (l *Log) positionAt(t *topic, at time.Time) (uint64, error) {
 	next := l.nextPosition()
 	var fault error
 	found := sort.Search(int(next), func(i int) bool {
-		published, position, err := l.publishedFrom(t, uint64(i))
+		visible, position, err := l.visibleFrom(t, uint64(i))
 		if err != nil {
 			fault = err
 		}
-		return err != nil || position == 0 || !published.Before(at)
+		return err != nil || position == 0 || !visible.Before(at)
 	})
 	if fault != nil {
 		return 0, fault
 	}
-	if _, position, err := l.publishedFrom(t, uint64(found)); err != nil || position != 0 {
+	if _, position, err := l.visibleFrom(t, uint64(found)); err != nil || position != 0 {
 		return position, err
 	}
 	return next, nil
@@ -78,9 +78,9 @@ func (l *Log) nextPosition() uint64 {
 	return l.state.nextPosition
 }
 
-// publishedFrom returns when the first message in the store from a position on was published, and its position: 0 if there
-// is none.
-func (l *Log) publishedFrom(t *topic, from uint64) (at time.Time, position uint64, err error) {
+// visibleFrom returns when the first message in the store from a position on became visible, and its position: 0 if there is
+// none.
+func (l *Log) visibleFrom(t *topic, from uint64) (at time.Time, position uint64, err error) {
 	key := t.key()
 	scanned := l.store.Scan(key.Messages(), key.Message(from), func(k, body []byte, recordErr error) bool {
 		if recordErr != nil {
@@ -90,7 +90,7 @@ func (l *Log) publishedFrom(t *topic, from uint64) (at time.Time, position uint6
 		if headErr != nil {
 			return true
 		}
-		at, position = h.id.time(), store.Position(k)
+		at, position = h.id.time().Add(h.options.Delay), store.Position(k)
 		return false
 	})
 	return at, position, errors.Join(err, closedOr(scanned))

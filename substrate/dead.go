@@ -148,8 +148,8 @@ type Redrive struct {
 // RedriveResult counts what a Redrive did.
 type RedriveResult struct{ Moved, Refused int }
 
-// Redrive gives dead letters back to their lane: identity and envelope stay, attempts and reason begin anew. What was
-// moved before an error stays moved.
+// Redrive gives dead letters back to their lane: identity and envelope stay, attempts and reason begin anew. Those of a
+// default lane that is off are refused. What was moved before an error stays moved.
 func (l *Log) Redrive(ctx context.Context, tenant, name string, r Redrive) (RedriveResult, error) {
 	var result RedriveResult
 	if err := limits.Check(limits.NameKeyBytes, int64(len(r.Operator)), limits.KeyBytes); err != nil {
@@ -169,6 +169,9 @@ func (l *Log) Redrive(ctx context.Context, tenant, name string, r Redrive) (Redr
 			admitted = append(admitted, letters[i])
 		}
 		return l.moveDead(ctx, t, admitted, needLittle, func(ln *lane, now time.Time, items []redriven) frame {
+			if ln.off() {
+				return nil // since they were admitted
+			}
 			return &redriveFrame{name: ln.id(), at: now.UnixNano(), operator: r.Operator, items: items}
 		})
 	}, &result.Moved)
@@ -204,6 +207,9 @@ type deadMove func(t *topic, letters []DeadLetter) (int, error)
 
 // admitRedrive reports whether a dead letter may be delivered again. One whose message does not check never may.
 func (l *Log) admitRedrive(t *topic, d *DeadLetter, admit func(Message) error) (bool, error) {
+	if d.Lane == "" && l.isOff(t.work) {
+		return false, nil
+	}
 	m, err := l.message(t, d.Position)
 	switch {
 	case err != nil && unreadable(err):
@@ -214,6 +220,11 @@ func (l *Log) admitRedrive(t *topic, d *DeadLetter, admit func(Message) error) (
 	return admit == nil || admit(m) == nil, nil
 }
 
+// discarded is what a frame says of a dead letter that goes for good.
+func (r redriven) discarded() discarded {
+	return discarded{r.position, r.origin.payloadBytes, r.origin.priority, r.origin.order}
+}
+
 // Discard deletes dead letters, and their messages unless another lane needs them, and returns how many.
 func (l *Log) Discard(ctx context.Context, tenant, name string, f DeadLetterFilter) (int, error) {
 	count := 0
@@ -221,7 +232,7 @@ func (l *Log) Discard(ctx context.Context, tenant, name string, f DeadLetterFilt
 		return l.moveDead(ctx, t, letters, needNothing, func(ln *lane, _ time.Time, items []redriven) frame {
 			f := &discardFrame{name: ln.id(), keep: l.keeps(t)}
 			for _, r := range items {
-				f.items = append(f.items, discarded{r.position, r.origin.payloadBytes, r.origin.priority, r.origin.order})
+				f.items = append(f.items, r.discarded())
 			}
 			return f
 		})
@@ -250,8 +261,11 @@ func (l *Log) moveDead(
 			if len(items) == 0 || err != nil {
 				return nil, err
 			}
-			here = len(items)
-			return move(ln, now, items), nil
+			f := move(ln, now, items)
+			if f != nil {
+				here = len(items)
+			}
+			return f, nil
 		}})
 		if err != nil {
 			return moved, err

@@ -136,9 +136,7 @@ func TestFenceMarks(t *testing.T) {
 				}
 				before, err := l.Fences(testTenant, testTopic, "", "", 0)
 				require.NoError(t, err)
-				for range 2 { // the second time from what the first Open stored
-					dir = crash(t, dir)
-					again := openLog(t, dir)
+				for _, again := range []*Log{reopenCrashed(t, dir), reopenTwice(t, dir)} {
 					after, err := again.Fences(testTenant, testTopic, "", "", 0)
 					require.NoError(t, err)
 					require.Equal(t, before, after)
@@ -152,9 +150,9 @@ func TestFenceMarks(t *testing.T) {
 		dir := t.TempDir()
 		l, d := fenced(t, dir, 1)
 		raise(t, l, d[0], "leader", 5)
+		raise(t, l, d[0], "gone", 1)
 		storeUpToDate(t, l)
 		raise(t, l, d[0], "leader", 6)
-		raise(t, l, d[0], "gone", 1)
 		n, err := l.ResetFences(t.Context(), testTenant, testTopic, "", "gone")
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
@@ -214,8 +212,12 @@ func TestFenceMarks(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, 2*fencesPerFrame+1, n)
 				raise(t, l, d[0], "k009", 1)
+				raise(t, l, d[0], "k010", 1)
+				n, err = l.ResetFences(t.Context(), testTenant, testTopic, "", "k010")
+				require.NoError(t, err)
+				require.Equal(t, 1, n)
 				require.Equal(t, map[string]uint64{"k009": 1}, marks(t, l, ""))
-				l = reopenCrashed(t, dir)
+				l = reopenTwice(t, dir)
 				require.Equal(t, map[string]uint64{"k009": 1}, marks(t, l, ""))
 				n, err = l.ResetFences(t.Context(), testTenant, testTopic, "", "unknown")
 				require.NoError(t, err)
@@ -242,7 +244,7 @@ func TestFenceMarks(t *testing.T) {
 		require.ErrorIs(t, l.RaiseFence(t.Context(), d.Lease, Fence{"k000", 6}), ErrLeaseLost)
 		raise(t, l, begin(), "k001", 1) // in one batch of the store with what goes
 		require.Equal(t, map[string]uint64{"k001": 1}, marks(t, l, "g"))
-		l = reopenCrashed(t, dir)
+		l = reopenTwice(t, dir)
 		require.Equal(t, map[string]uint64{"k001": 1}, marks(t, l, "g"))
 	})
 
@@ -293,6 +295,14 @@ func TestFenceMarks(t *testing.T) {
 			require.NotContains(t, allMarks(t, l), "idle")
 		})
 	})
+}
+
+// reopenTwice opens a copy of the log's folder as a crash leaves it now, and then what that Open stored.
+func reopenTwice(t *testing.T, dir string) *Log {
+	t.Helper()
+	dir = crash(t, dir)
+	openLog(t, dir)
+	return reopenCrashed(t, dir)
 }
 
 // raiseMany raises marks named by numbers.

@@ -18,7 +18,7 @@ import (
 //	8 ripen    first position | n, (tenant, topic, due ns, number of its id)*
 //	9 expire   died ns | n, (tenant, topic, lane, position, reason)*
 //	10 lane    tenant, topic, lane | flags (1 paused, 2 closing) | ordering                       frame_lanes.go
-//	11 group   tenant, topic, lane | what | kind of start, value | cursor | ready | n, voided* | n, aside*
+//	11 group   tenant, topic, lane | what, ordering << 4 | kind of start, value | cursor | ready | n, voided* | n, aside*
 //	12 sweep   tenant, topic | up to | keys ns or 0 | n, (position, payload bytes)* | n, (lane, cursor, passed)*
 //	13 mode    tenant, topic | mode | owes
 //	14 fence   tenant, topic, lane | key | token | at ns                                           frame_fences.go

@@ -17,13 +17,14 @@ type (
 
 	// groupFrame makes a group, moves its cursor, or ends it.
 	groupFrame struct {
-		name   laneName
-		what   groupChange
-		start  Start
-		cursor uint64
-		ready  int64    // messages from the cursor on
-		voided []parked // flights and parked messages that end here
-		aside  []uint64 // dead letters from the cursor on
+		name     laneName
+		what     groupChange
+		start    Start
+		ordering Ordering // of a group that is made
+		cursor   uint64
+		ready    int64    // messages from the cursor on
+		voided   []parked // flights and parked messages that end here
+		aside    []uint64 // dead letters from the cursor on
 	}
 
 	// sweepFrame drops messages that nobody needs, and lets groups pass those that retention takes from them.
@@ -56,7 +57,8 @@ type (
 	}
 )
 
-// groupChange says what a groupFrame does. Numbers are never used again for something else.
+// groupChange says what a groupFrame does. Numbers are never used again for something else, and are below 16: the ordering
+// of a group that is made stands in the upper half of the same byte.
 type groupChange uint8
 
 const (
@@ -88,17 +90,18 @@ func (d *decoder) laneSettings() *laneFrame {
 }
 
 func (f *groupFrame) append(b []byte) []byte {
-	b = append(f.name.append(b), byte(f.what))
+	b = append(f.name.append(b), byte(f.what)|byte(f.ordering)<<4)
 	b = f.start.append(b)
 	b = binary.AppendUvarint(binary.AppendUvarint(b, f.cursor), uint64(f.ready))
 	return appendPositions(appendParked(b, f.voided), f.aside)
 }
 
 func (d *decoder) group() *groupFrame {
-	return &groupFrame{
-		name: d.laneName(), what: groupChange(d.byte()), start: d.start(), cursor: d.uint(), ready: int64(d.uint()),
-		voided: d.parkedList(), aside: d.positions(),
-	}
+	f := &groupFrame{name: d.laneName()}
+	what := d.byte()
+	f.what, f.ordering, f.start = groupChange(what&15), Ordering(what>>4), d.start()
+	f.cursor, f.ready, f.voided, f.aside = d.uint(), int64(d.uint()), d.parkedList(), d.positions()
+	return f
 }
 
 func (f *sweepFrame) append(b []byte) []byte {
@@ -180,7 +183,7 @@ func (f *groupFrame) apply(s *state, _ uint64) {
 
 func (f *groupFrame) make(s *state, t *topic) {
 	ln := newLane(t, f.name.lane)
-	ln.start = f.start
+	ln.start, ln.ordering = f.start, f.ordering
 	ln.base().jump(f.cursor, f.ready, positions{})
 	if t.groups == nil {
 		t.groups = map[string]*lane{}

@@ -60,17 +60,16 @@ func (l *Log) CreateGroup(ctx context.Context, tenant, topic, group string, o Gr
 			from, err = l.count(name.topic, o.Start, nil)
 			return err
 		},
-		plan: func(time.Time) (frame, error) { return l.planGroup(name, o, from) },
+		plan: func(time.Time) (frame, error) {
+			f, err := l.planGroup(name, o, from)
+			made = f != nil
+			return f, err
+		},
 	})
 	if err != nil {
 		return Group{}, false, err
 	}
-	if o.Ordering != OrderNone {
-		if err := l.SetOrdering(ctx, tenant, topic, group, o.Ordering); err != nil {
-			return Group{}, false, err
-		}
-	}
-	return l.describe(name, true)
+	return l.describe(name, made)
 }
 
 // groupBytes bounds the frames of groups.
@@ -105,20 +104,20 @@ func (l *Log) planGroup(name laneName, o GroupOptions, from counted) (frame, err
 		return nil, err
 	}
 	if t != nil && t.mode == LaneAuto && !t.claimed && t.work.owes {
-		if err := t.roomForSpan(); err != nil {
+		if err := t.roomForSpan(l.state.nextPosition); err != nil {
 			return nil, err
 		}
 	}
-	return &groupFrame{name: name, what: groupMade, start: o.Start, cursor: from.first, ready: from.n}, nil
+	return &groupFrame{name: name, what: groupMade, start: o.Start, ordering: o.Ordering, cursor: from.first, ready: from.n}, nil
 }
 
 func (l *Log) roomForTopic(tenant string) error {
 	return limits.Check(limits.NameTopics, int64(l.state.perTenant[tenant])+1, limits.TopicsPerTenant)
 }
 
-// roomForSpan refuses to end what the default lane is owed if it was done too often.
-func (t *topic) roomForSpan() error {
-	return limits.Check(limits.NameSkippedSpans, int64(len(t.work.skipped))+1, limits.SkippedSpans)
+// roomForSpan refuses to end what the default lane is owed if that was done too often ahead of its cursor.
+func (t *topic) roomForSpan(next uint64) error {
+	return limits.Check(limits.NameSkippedSpans, int64(len(t.work.skippedAhead(next)))+1, limits.SkippedSpans)
 }
 
 func (l *Log) describe(name laneName, made bool) (Group, bool, error) {
@@ -253,11 +252,9 @@ func (l *Log) DeleteGroup(ctx context.Context, tenant, topic, group string) erro
 // dismantle takes away a part of what a lane that ended still has, and reports whether there was nothing left.
 func (l *Log) dismantle(ctx context.Context, name laneName) (gone bool, err error) {
 	err = l.submit(ctx, &request{bytes: dismantleBytes, need: needNothing, plan: func(time.Time) (frame, error) {
-		f := planDismantle(l.state.existing(name))
-		if gone = f == nil; gone {
-			return nil, nil
-		}
-		return f, nil
+		f, err := l.planDismantle(l.state.existing(name))
+		gone = f == nil && err == nil
+		return f, err
 	}})
 	return gone, err
 }
@@ -266,28 +263,35 @@ const dismantleBytes = groupBytes + limits.SweepPositions*parkedBytes + unfenceB
 
 // ended reports whether the lane is to be taken apart: a group that is being deleted, or a default lane that is off.
 func (ln *lane) ended() bool {
-	return ln.closing || ln.name == "" && ln.topic.mode == LaneOff && len(ln.flights)+int(ln.parkedN) > 0
+	return ln.closing || ln.off() && len(ln.flights)+int(ln.parkedN) > 0
 }
 
-// planDismantle returns the next frame that takes a lane apart, or nil.
-func planDismantle(ln *lane) frame {
+// planDismantle returns the next frame that takes a lane apart, or nil. Log.mu is held.
+func (l *Log) planDismantle(ln *lane) (frame, error) {
 	if ln == nil || !ln.ended() {
-		return nil
+		return nil, nil
 	}
 	if f := ln.planVoid(); len(f.voided) > 0 {
-		return f
+		return f, nil
 	}
 	if f := ln.planUnfence(nil); f != nil {
-		return f
+		return f, nil
 	}
 	if ln.deadN == 0 {
-		return &groupFrame{name: ln.id(), what: groupEnded}
+		return &groupFrame{name: ln.id(), what: groupEnded}, nil
 	}
 	f := &discardFrame{name: ln.id(), keep: true} // the sweep drops the messages
-	for _, p := range ln.dead.some(limits.SweepPositions) {
-		f.items = append(f.items, discarded{position: p})
+	for _, p := range ln.dead.some(movesPerFrame) {
+		d, err := l.deadRecord(laneRef{ln, p})
+		if err != nil {
+			return nil, err
+		}
+		if d == nil {
+			d = &deadRecord{} // not reached: what is dead has a record
+		}
+		f.items = append(f.items, redriven{p, d.origin}.discarded())
 	}
-	return f
+	return f, nil
 }
 
 // SetOrdering says how a lane is ordered, from the messages on that it meets next. lane is the name of a group, or "" for

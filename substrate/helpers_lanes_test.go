@@ -1,6 +1,7 @@
 package substrate
 
 import (
+	"iter"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,25 +11,37 @@ import (
 	"github.com/longshore/longshore/substrate/internal/store"
 )
 
+// scene is a test's place in a bubble: a log of its own, and its folder.
+type scene struct {
+	t   *testing.T
+	dir string
+	l   *Log
+}
+
 // inALog runs a test in a bubble, on a log of its own.
-func inALog(t *testing.T, name string, test func(t *testing.T, dir string, l *Log)) {
+func inALog(t *testing.T, name string, test func(scene)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			dir := t.TempDir()
-			test(t, dir, openLog(t, dir))
+			test(scene{t, dir, openLog(t, dir)})
 		})
 	})
 }
 
-// eachly runs a check on what a crash would leave now, on what a crash would leave once the store is up to date, and on the
-// log itself, which the check may change.
-func eachly(t *testing.T, dir string, l *Log, check func(t *testing.T, l *Log)) {
+// eachly yields a log as a crash would leave it now, as a crash would leave it once the store is up to date, and the log
+// itself, which may be changed.
+func eachly(t *testing.T, dir string, l *Log) iter.Seq[*Log] {
 	t.Helper()
-	check(t, reopenCrashed(t, dir))
-	storeUpToDate(t, l)
-	check(t, reopenCrashed(t, dir))
-	check(t, l)
+	return func(yield func(*Log) bool) {
+		if !yield(reopenCrashed(t, dir)) {
+			return
+		}
+		storeUpToDate(t, l)
+		if yield(reopenCrashed(t, dir)) {
+			yield(l)
+		}
+	}
 }
 
 func makeGroup(t *testing.T, l *Log, name string, o GroupOptions) {

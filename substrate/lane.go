@@ -168,13 +168,23 @@ func (ln *lane) firstFresh(next uint64) uint64 {
 	return next
 }
 
+// skippedAhead returns the ranges that matter still.
+func (ln *lane) skippedAhead(next uint64) spans {
+	first := ln.firstFresh(next)
+	i := slices.IndexFunc(ln.skipped, func(s span) bool { return s.to > first })
+	if i < 0 {
+		return nil
+	}
+	return ln.skipped[i:]
+}
+
 // setOwes begins or ends a range of positions that the lane is not owed. next is the next position.
 func (ln *lane) setOwes(owes bool, next uint64) {
 	if ln.owes == owes {
 		return
 	}
 	ln.owes = owes
-	ln.skipped = slices.DeleteFunc(ln.skipped, func(s span) bool { return s.to <= ln.firstFresh(next) })
+	ln.skipped = ln.skippedAhead(next)
 	if !owes {
 		ln.skipped = append(ln.skipped, span{next, math.MaxUint64})
 		return

@@ -16,6 +16,15 @@ const (
 	LaneOff                  // never
 )
 
+// off reports whether the lane is a default lane that is off.
+func (ln *lane) off() bool { return ln.name == "" && ln.topic.mode == LaneOff }
+
+func (l *Log) isOff(ln *lane) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return ln.off()
+}
+
 // SetLaneMode says when the topic's default lane is owed messages, from now on. It makes the topic if there is none. What
 // the lane has been owed stays, unless the mode is LaneOff: then it is dropped but for dead letters, and dropped says how many
 // messages that were. Their leases are lost.
@@ -37,7 +46,7 @@ func (l *Log) SetLaneMode(ctx context.Context, tenant, topic string, mode LaneMo
 			f.owes = t.claimed || len(t.groups) == 0
 		}
 		if t.work.owes && !f.owes {
-			if err := t.roomForSpan(); err != nil {
+			if err := t.roomForSpan(l.state.nextPosition); err != nil {
 				return nil, err
 			}
 		}

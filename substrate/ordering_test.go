@@ -13,16 +13,17 @@ import (
 )
 
 // inAnOrderedLog runs a test on a log whose default lane is ordered.
-func inAnOrderedLog(t *testing.T, name string, o Ordering, test func(t *testing.T, dir string, l *Log)) {
+func inAnOrderedLog(t *testing.T, name string, o Ordering, test func(scene)) {
 	t.Helper()
-	inALog(t, name, func(t *testing.T, dir string, l *Log) {
-		require.NoError(t, l.SetOrdering(t.Context(), testTenant, testTopic, "", o))
-		test(t, dir, l)
+	inALog(t, name, func(in scene) {
+		require.NoError(in.t, in.l.SetOrdering(in.t.Context(), testTenant, testTopic, "", o))
+		test(in)
 	})
 }
 
 func TestOrderingByKey(t *testing.T) {
-	inAnOrderedLog(t, "GivesAKeyToOneHolderAtATime", OrderKey, func(t *testing.T, _ string, l *Log) {
+	inAnOrderedLog(t, "GivesAKeyToOneHolderAtATime", OrderKey, func(in scene) {
+		t, l := in.t, in.l
 		publishKeyed(t, l, "a1", "a2", "b1", "a3")
 		a1 := claimOne(t, l, testTopic)
 		require.Equal(t, []string{"b1"}, payloads(claim(t, l, testTopic, 10)))
@@ -34,21 +35,24 @@ func TestOrderingByKey(t *testing.T) {
 		require.Zero(t, stats(t, l, testTopic).Parked)
 	})
 
-	inAnOrderedLog(t, "GivesConsecutiveMessagesToOneHolderInOrder", OrderKey, func(t *testing.T, dir string, l *Log) {
+	inAnOrderedLog(t, "GivesConsecutiveMessagesToOneHolderInOrder", OrderKey, func(in scene) {
+		t, dir, l := in.t, in.dir, in.l
 		publishKeyed(t, l, "a1", "b1", "a2", "a3", "b2")
-		eachly(t, dir, l, func(t *testing.T, l *Log) {
+		for l := range eachly(t, dir, l) {
 			require.Equal(t, []string{"a1", "b1", "a2"}, payloads(claim(t, l, testTopic, 3)))
 			require.Empty(t, claim(t, l, testTopic, 3), "the rest is behind them")
-		})
+		}
 	})
 
-	inAnOrderedLog(t, "MessagesWithoutAKeyAreFree", OrderKey, func(t *testing.T, _ string, l *Log) {
+	inAnOrderedLog(t, "MessagesWithoutAKeyAreFree", OrderKey, func(in scene) {
+		t, l := in.t, in.l
 		publish(t, l, testTopic, "x", "y")
 		require.Equal(t, []string{"x"}, payloads(claim(t, l, testTopic, 1)))
 		require.Equal(t, []string{"y"}, payloads(claim(t, l, testTopic, 1)))
 	})
 
-	inAnOrderedLog(t, "WhatWasReleasedUnrunComesAfterTheOneThatFailed", OrderKey, func(t *testing.T, dir string, l *Log) {
+	inAnOrderedLog(t, "WhatWasReleasedUnrunComesAfterTheOneThatFailed", OrderKey, func(in scene) {
+		t, dir, l := in.t, in.dir, in.l
 		publishKeyed(t, l, "a1", "a2", "a3", "b1")
 		d := claim(t, l, testTopic, 3)
 		require.NoError(t, l.Settle(t.Context(), []Settlement{
@@ -59,39 +63,42 @@ func TestOrderingByKey(t *testing.T) {
 		require.Equal(t, []string{"b1"}, payloads(claim(t, l, testTopic, 10)), "the key waits for the retry")
 		require.True(t, waits(t, l, ""))
 		time.Sleep(time.Minute)
-		eachly(t, dir, l, func(t *testing.T, l *Log) {
+		for l := range eachly(t, dir, l) {
 			for _, want := range []string{"a1 attempt 2", "a2 attempt 1", "a3 attempt 1"} {
 				d := claim(t, l, testTopic, 10)
 				i := slices.IndexFunc(d, func(d Delivery) bool { return d.Message.Options.OrderingKey == "a" })
 				require.Equal(t, want, fmt.Sprintf("%s attempt %d", d[i].Message.Payload, d[i].Attempt))
 				settleAll(t, l, d, Ack)
 			}
-		})
+		}
 	})
 
-	inAnOrderedLog(t, "BeatsPriority", OrderKey, func(t *testing.T, dir string, l *Log) {
+	inAnOrderedLog(t, "BeatsPriority", OrderKey, func(in scene) {
+		t, dir, l := in.t, in.dir, in.l
 		publishWith(t, l, "a1", MessageOptions{OrderingKey: "a"})
 		publishWith(t, l, "a2", MessageOptions{OrderingKey: "a", Priority: 200})
 		publishWith(t, l, "free", MessageOptions{Priority: 1})
-		eachly(t, dir, l, func(t *testing.T, l *Log) {
+		for l := range eachly(t, dir, l) {
 			require.Equal(t, []string{"free", "a1", "a2"}, payloads(claim(t, l, testTopic, 10)))
-		})
+		}
 	})
 
 	for _, v := range []Verdict{Ack, Bury} {
-		inAnOrderedLog(t, "UnblocksTheKeyAfterEach"+v.String(), OrderKey, func(t *testing.T, dir string, l *Log) {
+		inAnOrderedLog(t, "UnblocksTheKeyAfterEach"+v.String(), OrderKey, func(in scene) {
+			t, dir, l := in.t, in.dir, in.l
 			publishKeyed(t, l, "a1", "a2", "a3")
 			first := claimOne(t, l, testTopic)
 			require.Empty(t, claim(t, l, testTopic, 10))
 			settle(t, l, first, v, "")
-			eachly(t, dir, l, func(t *testing.T, l *Log) {
+			for l := range eachly(t, dir, l) {
 				require.Equal(t, []string{"a2"}, payloads(claim(t, l, testTopic, 1)))
 				require.Empty(t, claim(t, l, testTopic, 1))
-			})
+			}
 		})
 	}
 
-	inAnOrderedLog(t, "AMessageThatIsOutOfAttemptsUnblocksTheKey", OrderKey, func(t *testing.T, _ string, l *Log) {
+	inAnOrderedLog(t, "AMessageThatIsOutOfAttemptsUnblocksTheKey", OrderKey, func(in scene) {
+		t, l := in.t, in.l
 		publishKeyed(t, l, "a1", "a2")
 		for range 3 {
 			settle(t, l, claimOne(t, l, testTopic), Retry, "")
@@ -103,18 +110,20 @@ func TestOrderingByKey(t *testing.T) {
 		require.Equal(t, []string{"a2"}, payloads(claim(t, l, testTopic, 10)))
 	})
 
-	inAnOrderedLog(t, "ALeaseThatRanOutGivesTheKeyToTheNextHolderInOrder", OrderKey, func(t *testing.T, dir string, l *Log) {
+	inAnOrderedLog(t, "ALeaseThatRanOutGivesTheKeyToTheNextHolderInOrder", OrderKey, func(in scene) {
+		t, dir, l := in.t, in.dir, in.l
 		publishKeyed(t, l, "a1", "a2", "a3")
 		held := claim(t, l, testTopic, 2)
 		time.Sleep(2 * time.Minute)
-		eachly(t, dir, l, func(t *testing.T, l *Log) {
+		for l := range eachly(t, dir, l) {
 			require.Equal(t, "a1", string(claim(t, l, testTopic, 2)[0].Message.Payload))
 			require.Empty(t, claim(t, l, testTopic, 2))
 			require.ErrorIs(t, l.Settle(t.Context(), []Settlement{{Lease: held[0].Lease, Verdict: Ack}}, nil), ErrLeaseLost)
-		})
+		}
 	})
 
-	inAnOrderedLog(t, "LeasesThatRanOutTogetherGoTogether", OrderKey, func(t *testing.T, _ string, l *Log) {
+	inAnOrderedLog(t, "LeasesThatRanOutTogetherGoTogether", OrderKey, func(in scene) {
+		t, l := in.t, in.l
 		publishKeyed(t, l, "a1", "a2", "a3")
 		claim(t, l, testTopic, 2)
 		require.Empty(t, claim(t, l, testTopic, 2))
@@ -123,7 +132,8 @@ func TestOrderingByKey(t *testing.T) {
 		require.Empty(t, claim(t, l, testTopic, 10))
 	})
 
-	inAnOrderedLog(t, "ALaterLeaseThatRanOutWaitsForAnEarlierOneOfTheSameHolder", OrderKey, func(t *testing.T, _ string, l *Log) {
+	inAnOrderedLog(t, "ALaterLeaseThatRanOutWaitsForAnEarlierOneOfTheSameHolder", OrderKey, func(in scene) {
+		t, l := in.t, in.l
 		publishKeyed(t, l, "a1", "a2")
 		held := claim(t, l, testTopic, 2)
 		_, err := l.Extend(t.Context(), held[0].Lease, time.Hour)
@@ -136,19 +146,21 @@ func TestOrderingByKey(t *testing.T) {
 		require.Equal(t, []string{"a2"}, payloads(claim(t, l, testTopic, 10)))
 	})
 
-	inAnOrderedLog(t, "AnEarlierOneThatIsRetriedAfterALaterOneWasAckedStillComesFirst", OrderKey, func(t *testing.T, dir string, l *Log) {
+	inAnOrderedLog(t, "AnEarlierOneThatIsRetriedAfterALaterOneWasAckedStillComesFirst", OrderKey, func(in scene) {
+		t, dir, l := in.t, in.dir, in.l
 		publishKeyed(t, l, "a1", "a2", "a3")
 		held := claim(t, l, testTopic, 2)
 		settle(t, l, held[1], Ack, "")
 		require.Empty(t, claim(t, l, testTopic, 10), "the key is held still")
 		settle(t, l, held[0], Retry, "")
-		eachly(t, dir, l, func(t *testing.T, l *Log) {
+		for l := range eachly(t, dir, l) {
 			require.Equal(t, []string{"a1"}, payloads(claim(t, l, testTopic, 1)))
 			require.Empty(t, claim(t, l, testTopic, 1))
-		})
+		}
 	})
 
-	inAnOrderedLog(t, "ARedrivenMessageTakesItsPlaceBeforeTheLaterOnes", OrderKey, func(t *testing.T, dir string, l *Log) {
+	inAnOrderedLog(t, "ARedrivenMessageTakesItsPlaceBeforeTheLaterOnes", OrderKey, func(in scene) {
+		t, dir, l := in.t, in.dir, in.l
 		publishKeyed(t, l, "a1", "a2")
 		settle(t, l, claimOne(t, l, testTopic), Bury, "")
 		a2 := claimOne(t, l, testTopic)
@@ -156,12 +168,13 @@ func TestOrderingByKey(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, claim(t, l, testTopic, 10))
 		settle(t, l, a2, Retry, "")
-		eachly(t, dir, l, func(t *testing.T, l *Log) {
+		for l := range eachly(t, dir, l) {
 			require.Equal(t, []string{"a1"}, payloads(claim(t, l, testTopic, 1)))
-		})
+		}
 	})
 
-	inAnOrderedLog(t, "AParkedMessageExpiresInItsPlace", OrderKey, func(t *testing.T, dir string, l *Log) {
+	inAnOrderedLog(t, "AParkedMessageExpiresInItsPlace", OrderKey, func(in scene) {
+		t, dir, l := in.t, in.dir, in.l
 		publishKeyed(t, l, "a1")
 		publishWith(t, l, "a2", MessageOptions{OrderingKey: "a", TTL: 10 * time.Second})
 		publishKeyed(t, l, "a3")
@@ -171,12 +184,13 @@ func TestOrderingByKey(t *testing.T) {
 		require.Equal(t, int64(1), stats(t, l, testTopic).Parked)
 		require.Equal(t, ReasonTTLExpired, deadLetters(t, l, DeadLetterFilter{})[0].Reason)
 		settle(t, l, first, Ack, "")
-		eachly(t, dir, l, func(t *testing.T, l *Log) {
+		for l := range eachly(t, dir, l) {
 			require.Equal(t, []string{"a3"}, payloads(claim(t, l, testTopic, 10)))
-		})
+		}
 	})
 
-	inAnOrderedLog(t, "HoldsForWhatIsMetAfterAChange", OrderKey, func(t *testing.T, dir string, l *Log) {
+	inAnOrderedLog(t, "HoldsForWhatIsMetAfterAChange", OrderKey, func(in scene) {
+		t, dir, l := in.t, in.dir, in.l
 		publishKeyed(t, l, "a1", "a2")
 		first := claimOne(t, l, testTopic)
 		require.Empty(t, claim(t, l, testTopic, 10), "parks the second")
@@ -189,20 +203,22 @@ func TestOrderingByKey(t *testing.T) {
 		require.Equal(t, []string{"a2"}, payloads(claim(t, l, testTopic, 10)))
 	})
 
-	inAnOrderedLog(t, "OfADefaultLaneAndOfGroupsAreTheirOwn", OrderNone, func(t *testing.T, dir string, l *Log) {
+	inAnOrderedLog(t, "OfADefaultLaneAndOfGroupsAreTheirOwn", OrderNone, func(in scene) {
+		t, dir, l := in.t, in.dir, in.l
 		makeGroup(t, l, "ordered", GroupOptions{Ordering: OrderKey})
 		makeGroup(t, l, "free", GroupOptions{})
 		publishKeyed(t, l, "a1", "a2")
-		eachly(t, dir, l, func(t *testing.T, l *Log) {
+		for l := range eachly(t, dir, l) {
 			require.Equal(t, OrderKey, groupNamed(t, l, "ordered").Ordering)
 			for lane, second := range map[string][]string{"ordered": nil, "free": {"a2"}} {
 				require.Equal(t, []string{"a1"}, payloads(claimFrom(t, l, lane, 1)))
 				require.Equal(t, second, payloads(claimFrom(t, l, lane, 1)), lane)
 			}
-		})
+		}
 	})
 
-	inAnOrderedLog(t, "ShowsWhatIsParked", OrderKey, func(t *testing.T, _ string, l *Log) {
+	inAnOrderedLog(t, "ShowsWhatIsParked", OrderKey, func(in scene) {
+		t, l := in.t, in.l
 		publishKeyed(t, l, "a1", "a2", "a3")
 		claim(t, l, testTopic, 1)
 		claim(t, l, testTopic, 1)
@@ -224,7 +240,8 @@ func TestOrderingByKey(t *testing.T) {
 }
 
 func TestOrderingByTopic(t *testing.T) {
-	inAnOrderedLog(t, "GivesTheWholeTopicToOneHolderAtATimeInOrder", OrderTopic, func(t *testing.T, dir string, l *Log) {
+	inAnOrderedLog(t, "GivesTheWholeTopicToOneHolderAtATimeInOrder", OrderTopic, func(in scene) {
+		t, dir, l := in.t, in.dir, in.l
 		publish(t, l, testTopic, "1", "2")
 		publishWith(t, l, "3", MessageOptions{OrderingKey: "k"})
 		held := claim(t, l, testTopic, 2)
@@ -234,13 +251,14 @@ func TestOrderingByTopic(t *testing.T) {
 		settle(t, l, held[0], Ack, "")
 		require.Empty(t, claim(t, l, testTopic, 10))
 		settle(t, l, held[1], Retry, "")
-		eachly(t, dir, l, func(t *testing.T, l *Log) {
+		for l := range eachly(t, dir, l) {
 			require.Equal(t, []string{"2"}, payloads(claim(t, l, testTopic, 1)))
 			require.Empty(t, claim(t, l, testTopic, 1))
-		})
+		}
 	})
 
-	inAnOrderedLog(t, "ParksNothing", OrderTopic, func(t *testing.T, _ string, l *Log) {
+	inAnOrderedLog(t, "ParksNothing", OrderTopic, func(in scene) {
+		t, l := in.t, in.l
 		publishN(t, l, testTopic, 100)
 		claim(t, l, testTopic, 1)
 		require.Empty(t, claim(t, l, testTopic, 10))
@@ -250,7 +268,8 @@ func TestOrderingByTopic(t *testing.T) {
 }
 
 func TestWaitForAKey(t *testing.T) {
-	inAnOrderedLog(t, "EndsWhenItIsFreed", OrderKey, func(t *testing.T, _ string, l *Log) {
+	inAnOrderedLog(t, "EndsWhenItIsFreed", OrderKey, func(in scene) {
+		t, l := in.t, in.l
 		publishKeyed(t, l, "a1", "a2")
 		first := claimOne(t, l, testTopic)
 		require.Empty(t, claim(t, l, testTopic, 10))
@@ -262,7 +281,8 @@ func TestWaitForAKey(t *testing.T) {
 		require.Equal(t, []string{"a2"}, payloads(claim(t, l, testTopic, 10)))
 	})
 
-	inAnOrderedLog(t, "EndsWithTheLeaseThatHoldsIt", OrderKey, func(t *testing.T, _ string, l *Log) {
+	inAnOrderedLog(t, "EndsWithTheLeaseThatHoldsIt", OrderKey, func(in scene) {
+		t, l := in.t, in.l
 		publishKeyed(t, l, "a1", "a2")
 		claimOne(t, l, testTopic)
 		require.Empty(t, claim(t, l, testTopic, 10))
@@ -271,7 +291,8 @@ func TestWaitForAKey(t *testing.T) {
 		require.Equal(t, time.Minute, time.Since(start))
 	})
 
-	inAnOrderedLog(t, "EndsWithThePublishOfAnotherKey", OrderKey, func(t *testing.T, _ string, l *Log) {
+	inAnOrderedLog(t, "EndsWithThePublishOfAnotherKey", OrderKey, func(in scene) {
+		t, l := in.t, in.l
 		publishKeyed(t, l, "a1", "a2")
 		claimOne(t, l, testTopic)
 		require.Empty(t, claim(t, l, testTopic, 10))
@@ -331,7 +352,8 @@ func TestParkedMessages(t *testing.T) {
 		}
 	})
 
-	inAnOrderedLog(t, "AreMetOnce", OrderKey, func(t *testing.T, dir string, l *Log) {
+	inAnOrderedLog(t, "AreMetOnce", OrderKey, func(in scene) {
+		t, dir, l := in.t, in.dir, in.l
 		n := 3 * limits.WindowMessages
 		publishKeyed(t, l, "a0")
 		var msgs []Message

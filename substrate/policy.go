@@ -12,9 +12,10 @@ type Policy struct {
 	MaxUnflushed           *int64
 	MaxPriority            *int64 // of a message
 	IdempotencyWindowMilli *int64 // ms that an idempotency key counts from its first use; 0 lets none count
-	// RetentionMilli (ms since publish) and RetentionBytes (payloads that are stored) bound what consumer groups pin that
-	// do not keep up: they are moved past older messages. The default lane, what is in flight and dead letters stay. A group
-	// that is paused, or whose topic is, is exempt from the first.
+	// RetentionMilli (ms since a message became visible) and RetentionBytes (payloads that are stored) bound what consumer
+	// groups pin that do not keep up: they are moved past older messages. The default lane, what is in flight and dead
+	// letters stay. A group that is paused, or whose topic is, is exempt from the first. Before the second takes anything
+	// from a group, it takes what is kept for replay alone.
 	RetentionMilli *int64
 	RetentionBytes *int64
 	KeepMilli      *int64 // ms that a message stays after all lanes are done with it, for replay

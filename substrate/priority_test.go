@@ -19,26 +19,29 @@ func publishLevels(t *testing.T, l *Log, levels ...uint8) {
 }
 
 func TestPriority(t *testing.T) {
-	inALog(t, "HigherOnesComeFirstAndAmongEqualsThoseThatCameFirst", func(t *testing.T, dir string, l *Log) {
+	inALog(t, "HigherOnesComeFirstAndAmongEqualsThoseThatCameFirst", func(in scene) {
+		t, dir, l := in.t, in.dir, in.l
 		publishLevels(t, l, 0, 5, 255, 5, 0, 9)
 		want := []string{"255:2", "9:5", "5:1", "5:3", "0:0", "0:4"}
-		eachly(t, dir, l, func(t *testing.T, l *Log) {
+		for l := range eachly(t, dir, l) {
 			require.Equal(t, want[:3], payloads(claim(t, l, testTopic, 3)))
 			require.Equal(t, want[3:], payloads(claim(t, l, testTopic, 10)))
-		})
+		}
 	})
 
-	inALog(t, "ALaterOneOvertakesABacklogThatIsNotInMemory", func(t *testing.T, dir string, l *Log) {
+	inALog(t, "ALaterOneOvertakesABacklogThatIsNotInMemory", func(in scene) {
+		t, dir, l := in.t, in.dir, in.l
 		publishN(t, l, testTopic, limits.WindowMessages+10)
 		claim(t, l, testTopic, 1)
 		storeUpToDate(t, l)
 		publishLevels(t, l, 1)
-		eachly(t, dir, l, func(t *testing.T, l *Log) {
+		for l := range eachly(t, dir, l) {
 			require.Contains(t, payloads(claim(t, l, testTopic, 2)), "1:0")
-		})
+		}
 	})
 
-	inALog(t, "LowerOnesWaitForMoreHigherOnesThanAreInMemory", func(t *testing.T, dir string, l *Log) {
+	inALog(t, "LowerOnesWaitForMoreHigherOnesThanAreInMemory", func(in scene) {
+		t, dir, l := in.t, in.dir, in.l
 		publishLevels(t, l, 0)
 		var msgs []Message
 		for i := range limits.WindowMessages + 10 {
@@ -48,7 +51,7 @@ func TestPriority(t *testing.T) {
 		}
 		_, err := l.Publish(t.Context(), msgs...)
 		require.NoError(t, err)
-		eachly(t, dir, l, func(t *testing.T, l *Log) {
+		for l := range eachly(t, dir, l) {
 			var got []string
 			for range 12 { // more than what is in memory
 				got = append(got, payloads(claim(t, l, testTopic, 70))...)
@@ -56,47 +59,52 @@ func TestPriority(t *testing.T) {
 			require.Len(t, got, len(msgs)+1)
 			require.Equal(t, "0:0", got[len(msgs)])
 			require.Equal(t, fmt.Sprint("high ", len(msgs)-1), got[len(msgs)-1])
-		})
+		}
 	})
 
-	inALog(t, "CountsForNothingInAGroup", func(t *testing.T, dir string, l *Log) {
+	inALog(t, "CountsForNothingInAGroup", func(in scene) {
+		t, dir, l := in.t, in.dir, in.l
 		makeGroups(t, l, "g")
 		publishLevels(t, l, 0, 5, 255)
-		eachly(t, dir, l, func(t *testing.T, l *Log) {
+		for l := range eachly(t, dir, l) {
 			require.Equal(t, []string{"0:0", "5:1", "255:2"}, payloads(claimFrom(t, l, "g", 10)))
-		})
+		}
 	})
 
-	inALog(t, "CountsForNothingBesideAnOrderingKey", func(t *testing.T, dir string, l *Log) {
+	inALog(t, "CountsForNothingBesideAnOrderingKey", func(in scene) {
+		t, dir, l := in.t, in.dir, in.l
 		publish(t, l, testTopic, "first")
 		publishWith(t, l, "keyed", MessageOptions{Priority: 200, OrderingKey: "k"})
 		publishLevels(t, l, 1)
-		eachly(t, dir, l, func(t *testing.T, l *Log) {
+		for l := range eachly(t, dir, l) {
 			require.Equal(t, []string{"1:0", "first", "keyed"}, payloads(claim(t, l, testTopic, 10)))
-		})
+		}
 	})
 
-	inALog(t, "IsKeptThroughADelay", func(t *testing.T, dir string, l *Log) {
+	inALog(t, "IsKeptThroughADelay", func(in scene) {
+		t, dir, l := in.t, in.dir, in.l
 		publish(t, l, testTopic, "low")
 		publishWith(t, l, "delayed", MessageOptions{Priority: 7, Delay: time.Minute})
 		time.Sleep(time.Minute + time.Second)
-		eachly(t, dir, l, func(t *testing.T, l *Log) {
+		for l := range eachly(t, dir, l) {
 			require.Equal(t, []string{"delayed", "low"}, payloads(claim(t, l, testTopic, 10)))
-		})
+		}
 	})
 
-	inALog(t, "OfARedrivenOneCountsNoMore", func(t *testing.T, dir string, l *Log) {
+	inALog(t, "OfARedrivenOneCountsNoMore", func(in scene) {
+		t, dir, l := in.t, in.dir, in.l
 		publishLevels(t, l, 3, 3)
 		publishWith(t, l, "expires", MessageOptions{Priority: 3, TTL: time.Second})
 		time.Sleep(2 * time.Second)
 		_, err := l.Redrive(t.Context(), testTenant, testTopic, Redrive{})
 		require.NoError(t, err)
-		eachly(t, dir, l, func(t *testing.T, l *Log) {
+		for l := range eachly(t, dir, l) {
 			require.Equal(t, []string{"expires", "3:0", "3:1"}, payloads(claim(t, l, testTopic, 10)), "each once")
-		})
+		}
 	})
 
-	inALog(t, "LeavesNothingInTheStoreOnceTheMessagesAreClaimed", func(t *testing.T, _ string, l *Log) {
+	inALog(t, "LeavesNothingInTheStoreOnceTheMessagesAreClaimed", func(in scene) {
+		t, l := in.t, in.l
 		makeGroups(t, l, "g")
 		setMode(t, l, LaneOn)
 		publishLevels(t, l, 3, 3, 9)
@@ -109,7 +117,8 @@ func TestPriority(t *testing.T) {
 		require.Equal(t, 4, stored(t, l), "the group needs three, and one is a dead letter")
 	})
 
-	inALog(t, "LeavesNothingInTheStoreOfADefaultLaneThatIsTurnedOff", func(t *testing.T, _ string, l *Log) {
+	inALog(t, "LeavesNothingInTheStoreOfADefaultLaneThatIsTurnedOff", func(in scene) {
+		t, l := in.t, in.l
 		makeGroups(t, l, "g")
 		setMode(t, l, LaneOn)
 		publishLevels(t, l, 3)
@@ -122,7 +131,8 @@ func TestPriority(t *testing.T) {
 }
 
 func TestMaxPriority(t *testing.T) {
-	inALog(t, "RefusesHigherOnesByNameFromTheNextPublishOn", func(t *testing.T, _ string, l *Log) {
+	inALog(t, "RefusesHigherOnesByNameFromTheNextPublishOn", func(in scene) {
+		t, l := in.t, in.l
 		publishLevels(t, l, limits.PriorityCeiling)
 		setPolicy(t, l, Policy{MaxPriority: ptr(3)})
 		publishLevels(t, l, 3)
@@ -139,7 +149,8 @@ func TestMaxPriority(t *testing.T) {
 		publishLevels(t, l, limits.PriorityCeiling)
 	})
 
-	inALog(t, "HoldsForAnOutboxWhoseAckThenChangesNothing", func(t *testing.T, _ string, l *Log) {
+	inALog(t, "HoldsForAnOutboxWhoseAckThenChangesNothing", func(in scene) {
+		t, l := in.t, in.l
 		publish(t, l, "in", "x")
 		setPolicy(t, l, Policy{MaxPriority: ptr(0)})
 		d := claimOne(t, l, "in")
@@ -151,7 +162,8 @@ func TestMaxPriority(t *testing.T) {
 		require.Equal(t, int64(1), stats(t, l, "in").Leased)
 	})
 
-	inALog(t, "IsBoundedItself", func(t *testing.T, _ string, l *Log) {
+	inALog(t, "IsBoundedItself", func(in scene) {
+		t, l := in.t, in.l
 		setPolicy(t, l, Policy{MaxPriority: ptr(limits.PriorityCeiling)})
 		refused := new(PolicyError)
 		err := l.SetPolicy(t.Context(), testTenant, testTopic, Policy{MaxPriority: ptr(limits.PriorityCeiling + 1)})

@@ -34,7 +34,11 @@ func (l *Log) WaitReady(ctx context.Context, tenant, topic, lane string) error {
 func (l *Log) readiness(name laneName) (ready bool, next time.Time, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if ln := l.state.existing(name); ln != nil && !ln.topic.paused && !ln.paused {
+	ln := l.state.existing(name)
+	if ln != nil && ln.unclaimed() {
+		return true, time.Time{}, nil
+	}
+	if ln != nil && !ln.topic.paused && !ln.paused {
 		if ln.ready() > 0 && !ln.stalled || ln.runnable.len() > 0 {
 			return true, time.Time{}, nil
 		}
@@ -51,6 +55,11 @@ func (l *Log) readiness(name laneName) (ready bool, next time.Time, changed <-ch
 		l.waiters[name.topic] = ch
 	}
 	return false, next, ch
+}
+
+// unclaimed reports whether the lane is owed nothing only because nobody claimed from it yet: the first claim changes that.
+func (ln *lane) unclaimed() bool {
+	return ln.name == "" && !ln.owes && ln.topic.mode == LaneAuto
 }
 
 func (l *Log) sleep(ctx context.Context, next time.Time, changed <-chan struct{}) error {

@@ -7,9 +7,17 @@ import (
 	"github.com/longshore/longshore/substrate/internal/store"
 )
 
-// planRetention says which groups pass which messages: those published too long ago, and, if too many bytes are pinned, the
-// oldest that groups still wait for.
-func (c *committer) planRetention(t *topic, p PolicyView, now time.Time) (list []passed, more bool, err error) {
+// excess returns how many payload bytes more are pinned than the policy allows.
+func (t *topic) excess(p PolicyView) int64 {
+	if !p.RetentionBytes.Set {
+		return 0
+	}
+	return max(t.pinned-p.RetentionBytes.Value, 0)
+}
+
+// planRetention says which groups pass which messages: those that became visible too long ago, and, if too many bytes are
+// pinned, the oldest that groups still wait for.
+func (c *committer) planRetention(t *topic, p PolicyView, excess int64, now time.Time) (list []passed, more bool, err error) {
 	if len(t.groups) == 0 {
 		return nil, false, nil
 	}
@@ -17,11 +25,7 @@ func (c *committer) planRetention(t *topic, p PolicyView, now time.Time) (list [
 	if err != nil {
 		return nil, false, err
 	}
-	excess := int64(0)
-	if p.RetentionBytes.Set {
-		excess = t.pinned - p.RetentionBytes.Value
-	}
-	if cutoff == 0 && excess <= 0 {
+	if cutoff == 0 && excess == 0 {
 		return nil, false, nil
 	}
 	if err := c.flushStore(false); err != nil { // messages are counted in the store

@@ -14,7 +14,7 @@ const (
 	StartEarliest StartKind = iota // with all that is stored
 	StartLatest                    // with what becomes visible from now on
 	StartPosition                  // with the first message at Position or above
-	StartTime                      // with the first message that was published at Time or later
+	StartTime                      // with the first message that became visible at Time or later
 )
 
 // Start says where a consumer group begins, or where it is reset to.
