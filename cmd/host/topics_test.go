@@ -60,12 +60,38 @@ func TestPublishOptions(t *testing.T) {
 		require.Contains(t, ok(t, dir, "publish", "once", "--data", "x", "--idempotency-key", "k", "-o", "json"), `"duplicate": true`)
 		require.Equal(t, 1, strings.Count(ok(t, dir, "peek", "once", "-o", "name"), "\n"))
 	})
+	t.Run("PriorityGoesFirst", func(t *testing.T) {
+		ok(t, dir, "publish", "first", "--data", "low", "--priority", "1")
+		ok(t, dir, "publish", "first", "--data", "high", "--priority", "255")
+		require.Regexp(t, `(?s)high.*low`, ok(t, dir, "peek", "first"))
+	})
+	t.Run("AreStoredAndShown", func(t *testing.T) {
+		ok(t, dir, "publish", "routed", "--data", "x", "--ordering-key", "order-A-1", "--fence", "role:leader:7", "--feature", "f1",
+			"--feature", "f2", "--target", "billing", "--priority", "9", "--ttl", "24h")
+		got, err := p.admin.Peek(t.Context(), "default", "routed", 0, 1)
+		require.NoError(t, err)
+		require.Equal(t, &wire.MessageOptions{
+			OrderingKey: "order-A-1", Fence: &wire.MessageFence{Key: "role:leader", Token: 7}, RequiredFeatures: []string{"f1", "f2"},
+			Target: "billing", Priority: 9, TTL: "24h",
+		}, got[0].Message.Options)
+		id := strings.TrimSpace(ok(t, dir, "publish", "shown", "--data", "x", "--ttl", "1ms", "--fence", "k:7", "--feature", "f", "--priority", "9",
+			"--ordering-key", "o", "--target", "t", "-o", "name"))
+		require.Eventually(t, func() bool { return ok(t, dir, "dlq", "list", "shown", "-o", "name") == id+"\n" }, 10*time.Second, 10*time.Millisecond)
+		require.Regexp(t, `(?m)^ttl +1ms\npriority +9\nordering key +o\nfence +k:7\nfeatures +f\ntarget +t$`, ok(t, dir, "dlq", "show", "shown", id))
+	})
 	for name, c := range map[string]struct {
 		args []string
 		says string
 	}{
 		"KeyOfMoreThanOne":   {[]string{"--data", "x", "-n", "2", "--idempotency-key", "k"}, "a key of its own"},
 		"KeyOfMoreFiles":     {[]string{"--file", "a", "--file", "b", "--idempotency-key", "k"}, "a key of its own"},
+		"PriorityTooHigh":    {[]string{"--data", "x", "--priority", "256"}, "body.messages[0].priority"},
+		"PriorityIsNoNumber": {[]string{"--data", "x", "--priority", "high"}, "--priority"},
+		"FenceWithoutToken":  {[]string{"--data", "x", "--fence", "leader"}, `--fence: fence "leader": want KEY:TOKEN, as leader:7`},
+		"EmptyFence":         {[]string{"--data", "x", "--fence", ""}, "--fence"},
+		"EmptyOrderingKey":   {[]string{"--data", "x", "--ordering-key", ""}, "has ordering_key with a name that is empty"},
+		"EmptyTarget":        {[]string{"--data", "x", "--target", ""}, "has target with a name that is empty"},
+		"EmptyFeature":       {[]string{"--data", "x", "--feature", ""}, "has required_features with a name that is empty"},
 		"EmptyKey":           {[]string{"--data", "x", "--idempotency-key", ""}, "idempotency_key that is empty"},
 		"DelayIsNoDuration":  {[]string{"--data", "x", "--delay", "soon"}, "--delay"},
 		"NegativeTTL":        {[]string{"--data", "x", "--ttl", "-1s"}, `has ttl "-1s"`},

@@ -43,11 +43,37 @@ func messageOf(m substrate.Message) wire.Message {
 	out := wire.Message{
 		ID: m.ID, Tenant: m.Tenant, Topic: m.Topic, ContentType: m.ContentType, DataBase64: m.Payload, Parent: m.Parent, Hops: m.Hops,
 	}
+	out.Options = optionsOf(m.Options)
 	if out.DataBase64 == nil {
 		out.DataBase64 = []byte{}
 	}
 	for _, kv := range m.Metadata {
 		out.Metadata = append(out.Metadata, wire.Pair{Key: kv.Key, Value: kv.Value})
+	}
+	return out
+}
+
+// optionsOf returns the options that are set, or nil.
+func optionsOf(o substrate.MessageOptions) *wire.MessageOptions {
+	if len(o.Encode()) == 0 {
+		return nil
+	}
+	out := &wire.MessageOptions{
+		IdempotencyKey: o.IdempotencyKey, Priority: o.Priority, OrderingKey: o.OrderingKey, RequiredFeatures: o.RequiredFeatures,
+		Target: o.Target, ReplyTo: o.ReplyTo,
+	}
+	if o.Delay != 0 {
+		out.Delay = config.FormatDuration(o.Delay)
+	}
+	if o.TTL != 0 {
+		out.TTL = config.FormatDuration(o.TTL)
+	}
+	if !o.Deadline.IsZero() {
+		at := o.Deadline.UTC()
+		out.Deadline = &at
+	}
+	if o.Fence.Key != "" {
+		out.Fence = &wire.MessageFence{Key: o.Fence.Key, Token: o.Fence.Token}
 	}
 	return out
 }

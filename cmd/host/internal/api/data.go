@@ -12,13 +12,11 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/longshore/longshore/cmd/host/internal/ingest"
 	"github.com/longshore/longshore/cmd/host/internal/wire"
 	"github.com/longshore/longshore/signedctx"
 	"github.com/longshore/longshore/substrate"
 )
-
-// AnonymousSubject is the subject of a producer that isn't known.
-const AnonymousSubject = "anonymous"
 
 // publish publishes for a principal; see ingest.Publisher.
 type publish func(ctx context.Context, who signedctx.Principal, topic string, msgs []wire.NewMessage) ([]wire.Receipt, error)
@@ -155,7 +153,7 @@ func (d *data) principal(r *http.Request, topic string) (signedctx.Principal, er
 		return none, problem(http.StatusUnauthorized, wire.CodeUnauthorized,
 			"this topic takes no message from a producer that isn't known; the host config would say anonymous: true")
 	}
-	return signedctx.Principal{Tenant: tenant, Subject: AnonymousSubject}, nil
+	return signedctx.Principal{Tenant: tenant, Subject: ingest.AnonymousSubject}, nil
 }
 
 // form looks at the headers: whether the body is a batch, and how many bytes of it are taken.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/longshore/longshore/cmd/host/internal/ingest"
 	"github.com/longshore/longshore/cmd/host/internal/wire"
 	"github.com/longshore/longshore/dispatcher"
 	"github.com/longshore/longshore/substrate"
@@ -38,7 +39,7 @@ func TestDataPublish(t *testing.T) {
 		m := h.only(t, "open-ctx")
 		v, err := h.seal.Verify(m.Envelope, dispatcher.Binding(m))
 		require.NoError(t, err)
-		require.Equal(t, AnonymousSubject, v.Subject)
+		require.Equal(t, ingest.AnonymousSubject, v.Subject)
 		require.Equal(t, testTenant, v.Tenant)
 	})
 	t.Run("TopicMayHoldSlashesEncodedOrNot", func(t *testing.T) {
@@ -86,7 +87,7 @@ func TestDataBatch(t *testing.T) {
 		require.False(t, ok)
 	})
 	for name, body := range map[string]string{
-		"NoMessages": `{"messages":[]}`, "NoJSON": `hello`, "UnknownField": `{"messages":[{"data":"a","priority":5}]}`,
+		"NoMessages": `{"messages":[]}`, "NoJSON": `hello`, "UnknownField": `{"messages":[{"data":"a","prio":5}]}`,
 		"Rest": `{"messages":[{"data":"a"}]} x`, "BothPayloads": `{"messages":[{"data":"a","data_base64":"AA=="}]}`,
 		"NotUTF8": "{\"messages\":[{\"data\":\"\xff\"}]}", "BadBase64": `{"messages":[{"data_base64":"!"}]}`,
 	} {

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -160,6 +162,7 @@ func detailResult(d wire.DeadLetterDetail) result {
 	for _, kv := range m.Metadata {
 		rows = append(rows, []string{"metadata", kv.Key + "=" + kv.Value})
 	}
+	rows = append(rows, optionRows(m.Options)...)
 	rows = append(rows, []string{"receipt", string(l.Receipt)})
 	if d.Unreadable {
 		rows = append(rows, []string{"message", "its record does not check; the payload can't be shown"})
@@ -167,6 +170,27 @@ func detailResult(d wire.DeadLetterDetail) result {
 		rows = append(rows, []string{"payload", preview(m.DataBase64, showPreviewBytes)})
 	}
 	return result{value: d, rows: rows, names: []string{l.ID}}
+}
+
+// optionRows shows the options that a message has.
+func optionRows(o *wire.MessageOptions) [][]string {
+	if o == nil {
+		return nil
+	}
+	rows := [][]string{{"delay", o.Delay}, {"ttl", o.TTL}}
+	if o.Deadline != nil {
+		rows = append(rows, []string{"deadline", when(*o.Deadline, time.RFC3339)})
+	}
+	rows = append(rows, []string{"idempotency key", o.IdempotencyKey})
+	if o.Priority > 0 {
+		rows = append(rows, []string{"priority", strconv.Itoa(int(o.Priority))})
+	}
+	rows = append(rows, []string{"ordering key", o.OrderingKey})
+	if o.Fence != nil {
+		rows = append(rows, []string{"fence", o.Fence.String()})
+	}
+	rows = append(rows, []string{"features", strings.Join(o.RequiredFeatures, ", ")}, []string{"target", o.Target}, []string{"reply to", o.ReplyTo})
+	return slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })
 }
 
 // when writes a time of a dead letter; one whose own record does not check has none.

@@ -41,11 +41,14 @@ func (c *command) publishCommand() *cobra.Command {
 		Example: `  echo '{"order":"A-1"}' | longshore publish orders --content-type application/json
   longshore publish orders --file a.json --file b.json
   longshore publish orders --data hello -n 100 --metadata source=test
-  longshore publish orders --file a.json --delay 5m --ttl 24h --idempotency-key order-A-1`,
+  longshore publish orders --file a.json --delay 5m --ttl 24h --idempotency-key order-A-1
+  longshore publish orders --data paid --ordering-key order-A-1 --priority 5 --fence leader:7`,
 		Args: exactArgs("TOPIC"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.dataSet = cmd.Flags().Changed("data")
-			f.options.given(cmd)
+			if err := f.options.given(cmd); err != nil {
+				return err
+			}
 			return c.publish(cmd.Context(), args[0], f)
 		},
 	}

@@ -13,6 +13,9 @@ import (
 	"github.com/longshore/longshore/substrate"
 )
 
+// AnonymousSubject is the subject of a producer that isn't known.
+const AnonymousSubject = "anonymous"
+
 // Publisher publishes to a log. It is safe for concurrent use.
 type Publisher struct {
 	log  *substrate.Log

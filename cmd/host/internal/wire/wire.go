@@ -26,11 +26,16 @@ const (
 	TenantHeader = "X-Longshore-Tenant"
 	// MetadataHeader may be repeated: each value is "key=value", the value percent-encoded. Order is kept.
 	MetadataHeader = "X-Longshore-Metadata"
-	// Options of a single message, each given once at most: see NewMessage. The key is taken as it is, quotes included.
+	// Options of a single message, each but the feature given once at most: see NewMessage. Keys are taken as they are, quotes included.
 	DelayHeader          = "X-Longshore-Delay"
 	TTLHeader            = "X-Longshore-TTL"
 	DeadlineHeader       = "X-Longshore-Deadline"
 	IdempotencyKeyHeader = "Idempotency-Key"
+	PriorityHeader       = "X-Longshore-Priority"
+	OrderingKeyHeader    = "X-Longshore-Ordering-Key"
+	FenceHeader          = "X-Longshore-Fence" // KEY:TOKEN, see ParseFence
+	FeatureHeader        = "X-Longshore-Feature"
+	TargetHeader         = "X-Longshore-Target"
 )
 
 // Pair is one metadata entry. Order and duplicates are kept.
@@ -51,6 +56,12 @@ type NewMessage struct {
 	TTL            *string `json:"ttl,omitempty" doc:"bury the message when it was visible for so long and is not done, as 15m"`
 	Deadline       *string `json:"deadline,omitempty" doc:"bury the message at this time (RFC 3339) if it is not done"`
 	IdempotencyKey *string `json:"idempotency_key,omitempty" doc:"what the same producer publishes again under the same key soon is not stored again"`
+
+	Priority         *int64        `json:"priority,omitempty" minimum:"0" maximum:"255" doc:"goes before those of a lower one, in the default lane"`
+	OrderingKey      *string       `json:"ordering_key,omitempty" doc:"lanes that are ordered by key handle the messages of one key one at a time, in their order"`
+	Fence            *MessageFence `json:"fence,omitempty" doc:"which tenure of a role the producer speaks in; only from a producer that is known"`
+	RequiredFeatures []string      `json:"required_features,omitempty" nullable:"false" maxItems:"16" doc:"what a consumer must declare to be given the message"`
+	Target           *string       `json:"target,omitempty" doc:"the consumer that the message is for"`
 }
 
 // Payload returns the bytes to publish, or an error that says which field is wrong.
@@ -99,6 +110,8 @@ type Message struct {
 	DataBase64  []byte `json:"data_base64"`
 	Parent      string `json:"parent,omitempty" doc:"id of the message whose handling published this one"`
 	Hops        uint32 `json:"hops,omitempty"`
+
+	Options *MessageOptions `json:"options,omitempty" doc:"those that were given"`
 }
 
 // Peeked is a stored message seen without a lease.
