@@ -89,7 +89,6 @@ func (r *Replay) seek(from Start) (err error) {
 		return err
 	case StartTime:
 		r.from, err = r.log.storedSince(r.topic, from)
-		r.from = min(r.from, r.end)
 		return err
 	case StartEarliest, StartLatest:
 	}

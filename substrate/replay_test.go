@@ -64,6 +64,18 @@ func TestReplay(t *testing.T) {
 		}
 	})
 
+	t.Run("LeavesOutWhatWasDoneBeforeItWasStored", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { // the write-behind waits
+			l := openLog(t, t.TempDir())
+			publish(t, l, testTopic, "a", "b")
+			settle(t, l, claimOne(t, l, testTopic), Ack, "")
+			require.Equal(t, []string{"b"}, replayed(t, newReplay(t, l, Start{})))
+			gap, is := newReplay(t, l, Start{Kind: StartPosition, Position: 1}).Gap()
+			require.True(t, is)
+			require.Equal(t, Gap{From: 1, To: 2}, gap)
+		})
+	})
+
 	t.Run("TouchesNoCursorAndNoLease", func(t *testing.T) {
 		l := openLog(t, t.TempDir())
 		publish(t, l, testTopic, "a", "b")

@@ -23,8 +23,8 @@ type TailEvent struct {
 	Position uint64  // 0 if the message is delayed: it has none yet
 	Delayed  bool    // the message is not visible yet, or was not when it was published
 	Message  Message // its slices are the caller's
-	// Dropped is how many events before this one were lost: the tail was too slow, and they are not stored any more, or their
-	// records do not check.
+	// Dropped is how many events before this one were lost: the tail was too slow, and, if it resumes, they are not stored any
+	// more, or were of delayed messages; or their records do not check.
 	Dropped uint64
 	// Gap, if not nil, says that this is no message: the position to resume after is not held by the topic. It is another
 	// topic's, or not stored any more. The tail goes on at Gap.To.
@@ -60,8 +60,9 @@ type Tail struct {
 // message is told of when it is published, and not again when it becomes visible.
 //
 // A tail that is more than limits.TailRingEvents behind, be it because so many are committed at once, loses the oldest, and is
-// told how many with the next event. One that resumes (TailOptions.After) is first told of what is stored after that position, and of what the topic's ring still
-// has: of delayed messages, those that were published after another that is told of.
+// told how many with the next event. One that resumes (TailOptions.After) is first told of what is stored after that position,
+// and then of what the topic's ring still has, without the delayed messages that come before the first other one if the ring
+// is all it needs: it may have seen them.
 //
 // The tail ends with ctx, with Close, and with the log. Log.Tail refuses with *NameError, *PositionError for a position that
 // is not given yet, *limits.Error for more than limits.TailSubscribers, and ErrClosed.
@@ -109,7 +110,7 @@ func (t *Tail) checkAfter(after, next uint64) error {
 		_, err := t.log.body(topic, after)
 		corrupt := new(store.CorruptError)
 		switch {
-		case err == nil, errors.As(err, &corrupt): // held, even if it does not check
+		case errors.As(err, &corrupt): // it is held all the same
 			return nil
 		case !errors.Is(err, store.ErrNotFound):
 			return err

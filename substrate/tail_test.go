@@ -344,6 +344,21 @@ func TestTailResumes(t *testing.T) {
 		nothing.Close()
 	})
 
+	t.Run("AfterAMessageThatDoesNotCheckAndCountsThoseAfterIt", func(t *testing.T) {
+		dir := t.TempDir()
+		l := openLog(t, dir)
+		publish(t, l, testTopic, "broken", "broken", "c")
+		storeUpToDate(t, l)
+		broken := crash(t, dir)
+		for position := range uint64(2) {
+			overwrite(t, broken, l.find(TopicName{testTenant, testTopic}).key().Message(position+1))
+		}
+		e := nextEvent(t, newTail(t, openLog(t, broken), 1))
+		require.Nil(t, e.Gap)
+		require.EqualValues(t, 1, e.Dropped)
+		require.Equal(t, "c", string(e.Message.Payload))
+	})
+
 	t.Run("WithDelayedMessagesWhereTheyAreKnown", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := openLog(t, t.TempDir())
@@ -351,13 +366,17 @@ func TestTailResumes(t *testing.T) {
 			publishWith(t, l, "visible", MessageOptions{Delay: time.Second})
 			time.Sleep(2 * time.Second)
 			ring := newTail(t, l, 0)
+			publishWith(t, l, "first", MessageOptions{Delay: 3 * time.Second})
 			publish(t, l, testTopic, "b")
 			publishWith(t, l, "hidden", MessageOptions{Delay: time.Second})
 			publish(t, l, testTopic, "c")
 			time.Sleep(2 * time.Second)
 			publish(t, l, testTopic, "d")
 			tail := newTail(t, l, 1)
-			require.Equal(t, []string{"visible", "b", "hidden", "c", "d"}, nextN(t, tail, 5), "each once")
+			require.Equal(t, []string{"visible", "first", "b", "hidden", "c", "d"}, nextN(t, tail, 6), "each once")
+			tail.Close()
+			tail = newTail(t, l, 2)
+			require.Equal(t, []string{"b", "hidden", "c", "d"}, nextN(t, tail, 4), "what came before the ring's first other one may have been seen")
 			tail.Close()
 			ring.Close()
 			tail = newTail(t, l, 1)
@@ -374,6 +393,8 @@ func TestTailResumes(t *testing.T) {
 			publishN(t, l, testTopic, 5)
 			publishWith(t, l, "later", MessageOptions{Delay: time.Second})
 			ackAll(t, l) // the first 8 are gone when the tail looks
+			publishWith(t, l, "soon", MessageOptions{Delay: time.Millisecond})
+			time.Sleep(2 * time.Millisecond)
 			publishN(t, l, testTopic, limits.TailRingEvents+2)
 			time.Sleep(2 * time.Second)
 			e := nextEvent(t, tail)
@@ -382,7 +403,7 @@ func TestTailResumes(t *testing.T) {
 			require.Equal(t, numbered(1, 2), nextN(t, tail, 1))
 			e = nextEvent(t, tail)
 			require.Equal(t, "m000002", string(e.Message.Payload))
-			require.EqualValues(t, 6, e.Dropped, "5 that were acknowledged, and the delayed one")
+			require.EqualValues(t, 7, e.Dropped, "5 that were acknowledged, and the delayed ones")
 			require.Equal(t, numbered(3, limits.TailRingEvents+2), nextN(t, tail, limits.TailRingEvents-1))
 			idle(t, tail)
 			tail.Close()
