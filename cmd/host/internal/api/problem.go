@@ -31,6 +31,7 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 		option  *substrate.OptionError
 		policy  *substrate.PolicyError
 		limit   *limits.Error
+		future  *substrate.PositionError
 		depth   *substrate.DepthError
 		rate    *substrate.RateError
 		body    *http.MaxBytesError
@@ -38,7 +39,8 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 	switch {
 	case errors.As(err, &known):
 		return known
-	case errors.As(err, &invalid), errors.As(err, &name), errors.As(err, &option), errors.As(err, &policy):
+	case errors.As(err, &invalid), errors.As(err, &name), errors.As(err, &option), errors.As(err, &policy),
+		errors.As(err, &future):
 		return problem(http.StatusBadRequest, wire.CodeInvalid, err.Error())
 	case errors.As(err, &limit):
 		return limitProblem(limit)
@@ -65,6 +67,8 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 // limitProblem tells a message that is too large from a name that is too long and from a tenant with too many topics.
 func limitProblem(e *limits.Error) *wire.Problem {
 	switch e.Name {
+	case limits.NameTails:
+		return later(problem(http.StatusServiceUnavailable, wire.CodeBusy, e.Error()), time.Second)
 	case limits.NameTopics:
 		return problem(http.StatusInsufficientStorage, wire.CodeStorageFull, e.Error())
 	case limits.NameKeyBytes, limits.NameTopicBytes, limits.NameTokenBytes, limits.NameTokenClaims:
