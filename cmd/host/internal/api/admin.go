@@ -43,6 +43,7 @@ func NewAdmin(o AdminOptions) http.Handler {
 	a.addFences()
 	a.addPolicy()
 	a.addBackup()
+	a.addEvents()
 	allowEmptyPayload(a.api)
 	return guardAdmin(mux)
 }
@@ -98,14 +99,19 @@ func register[I, O any](a *admin, op huma.Operation, status func(O) int, h func(
 		defer cancel()
 		out, err := h(ctx, in)
 		if err != nil {
-			p := problemOf(a.Logger, err)
-			if p.RetryAfterSeconds > 0 {
-				return nil, huma.ErrorWithHeaders(p, retryAfter(p))
-			}
-			return nil, p
+			return nil, a.refusal(err)
 		}
 		return &body[O]{status(out), out}, nil
 	})
+}
+
+// refusal returns an error as huma answers with it.
+func (a *admin) refusal(err error) error {
+	p := problemOf(a.Logger, err)
+	if p.RetryAfterSeconds > 0 {
+		return huma.ErrorWithHeaders(p, retryAfter(p))
+	}
+	return p
 }
 
 // addHost registers what is about the host as a whole.

@@ -78,6 +78,21 @@ func optionsOf(o substrate.MessageOptions) *wire.MessageOptions {
 	return out
 }
 
+func tailedOf(e substrate.TailEvent) wire.Event {
+	if e.Gap != nil {
+		return wire.Event{Gap: gapOf(*e.Gap)}
+	}
+	m := messageOf(e.Message)
+	return wire.Event{Position: e.Position, Delayed: e.Delayed, Message: &m, Dropped: e.Dropped}
+}
+
+func storedOf(s substrate.Stored) wire.Event {
+	m := messageOf(s.Message)
+	return wire.Event{Position: s.Position, Delayed: s.Message.Options.Delay > 0, Message: &m}
+}
+
+func gapOf(g substrate.Gap) *wire.Gap { return &wire.Gap{From: g.From, To: g.To} }
+
 func deadOf(d substrate.DeadLetter) wire.DeadLetter {
 	out := wire.DeadLetter{
 		ID: d.ID, Tenant: d.Tenant, Topic: d.Topic, Lane: d.Lane, Position: d.Position, Attempts: d.Attempts, Reason: d.Reason,

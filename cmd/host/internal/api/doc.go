@@ -29,6 +29,10 @@ const (
 	DataConnections  = 1024
 	AdminConnections = 128
 
+	// AdminStreams bounds the tails and replays that the admin interface sends at once: fewer than it has connections, so that
+	// commands get through.
+	AdminStreams = AdminConnections / 2
+
 	// batchBodyBytes bounds the JSON of a batch, in which base64 takes 4/3 of the payloads.
 	batchBodyBytes = 16 << 20
 

@@ -32,6 +32,7 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 		policy  *substrate.PolicyError
 		start   *substrate.StartError
 		limit   *limits.Error
+		future  *substrate.PositionError
 		depth   *substrate.DepthError
 		rate    *substrate.RateError
 		body    *http.MaxBytesError
@@ -40,7 +41,7 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &invalid), errors.As(err, &name), errors.As(err, &option), errors.As(err, &policy),
-		errors.As(err, &start):
+		errors.As(err, &start), errors.As(err, &future):
 		return problem(http.StatusBadRequest, wire.CodeInvalid, err.Error())
 	case errors.As(err, &limit):
 		return limitProblem(limit)
@@ -69,6 +70,8 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 // limitProblem tells a message that is too large from a name that is too long and from too many topics or groups.
 func limitProblem(e *limits.Error) *wire.Problem {
 	switch e.Name {
+	case limits.NameTails:
+		return later(problem(http.StatusServiceUnavailable, wire.CodeBusy, e.Error()), time.Second)
 	case limits.NameTopics, limits.NameGroups, limits.NameSkippedSpans:
 		return problem(http.StatusInsufficientStorage, wire.CodeStorageFull, e.Error())
 	case limits.NameKeyBytes, limits.NameTopicBytes, limits.NameTokenBytes, limits.NameTokenClaims:

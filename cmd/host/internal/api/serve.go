@@ -19,6 +19,7 @@ type Server struct {
 
 // NewServer bounds handler on a listener, which it owns from here on. Over a Unix socket a request knows its user.
 func NewServer(l net.Listener, handler http.Handler, connections int, log *zap.Logger) *Server {
+	ending := make(chan struct{})
 	s := &Server{
 		listener: limitConns(l, connections),
 		http: &http.Server{
@@ -31,8 +32,13 @@ func NewServer(l net.Listener, handler http.Handler, connections int, log *zap.L
 			ErrorLog:          zap.NewStdLog(log),
 		},
 	}
-	if l.Addr().Network() == "unix" {
-		s.http.ConnContext = withPeer
+	s.http.RegisterOnShutdown(sync.OnceFunc(func() { close(ending) }))
+	s.http.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		ctx = context.WithValue(ctx, endingKey{}, ending)
+		if l.Addr().Network() == "unix" {
+			ctx = withPeer(ctx, c)
+		}
+		return ctx
 	}
 	return s
 }
@@ -45,7 +51,25 @@ func (s *Server) Serve() error {
 	return nil
 }
 
-// Stop takes no more requests and waits for those that run until ctx is done; then it cuts them.
+// endingKey is under which a request's context has a channel that is closed when the server begins to stop.
+type endingKey struct{}
+
+// untilStop returns a context that ends with ctx, that of a request, or when its server begins to stop. It has to be cancelled.
+func untilStop(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	ending, _ := ctx.Value(endingKey{}).(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-ending:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() { cancel(); watch.Wait() }
+}
+
+// Stop takes no more requests, ends streams, and waits for what runs until ctx is done; then it cuts that.
 func (s *Server) Stop(ctx context.Context) error {
 	if err := s.http.Shutdown(ctx); err != nil {
 		return errors.Join(fmt.Errorf("stop %s: %w", s.listener.Addr(), err), s.http.Close())

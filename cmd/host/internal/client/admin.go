@@ -2,10 +2,12 @@ package client
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/longshore/longshore/cmd/host/internal/wire"
 )
@@ -76,6 +78,32 @@ func (a *Admin) PeekLane(ctx context.Context, tenant, topic, lane string, after 
 	var out wire.PeekedList
 	err := a.call(ctx, http.MethodGet, topicPath(tenant, topic, "/messages?"+q.Encode()), nil, &out)
 	return out.Messages, err
+}
+
+// Tail calls yield for each message that is published to a topic after the one at a position, or, if that is 0, from now on,
+// until yield returns an error, which it returns. A host that stops ends it with an *UnreachableError.
+func (a *Admin) Tail(ctx context.Context, tenant, topic string, after uint64, yield func(wire.Event) error) error {
+	q := url.Values{}
+	if after > 0 {
+		q.Set("after", strconv.FormatUint(after, 10))
+	}
+	if err := a.events(ctx, topicPath(tenant, topic, "/tail?"+q.Encode()), yield); err != nil {
+		return err
+	}
+	return &UnreachableError{Address: a.address, Err: errors.New("the host has stopped")}
+}
+
+// Replay calls yield for each message of a topic that is stored, until yield returns an error, which it returns: from a
+// position on, or if that is 0, of what was published at a time or later, or if that is zero too, all.
+func (a *Admin) Replay(ctx context.Context, tenant, topic string, from uint64, since time.Time, yield func(wire.Event) error) error {
+	q := url.Values{}
+	switch {
+	case from > 0:
+		q.Set("from", strconv.FormatUint(from, 10))
+	case !since.IsZero():
+		q.Set("since", since.Format(time.RFC3339Nano))
+	}
+	return a.events(ctx, topicPath(tenant, topic, "/replay?"+q.Encode()), yield)
 }
 
 // Pause pauses or resumes a topic.

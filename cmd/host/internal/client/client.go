@@ -97,24 +97,12 @@ func (c caller) send(ctx context.Context, method, path, contentType string, body
 
 // stream copies an answer that may take any time to w.
 func (c caller) stream(ctx context.Context, path string, w io.Writer) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	body, err := c.open(ctx, path)
 	if err != nil {
-		return fmt.Errorf("make the request: %w", err)
+		return err
 	}
-	unhurried := http.Client{Transport: c.http.Transport}
-	resp, err := unhurried.Do(req)
-	if err != nil {
-		return c.transportError(ctx, err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode >= http.StatusBadRequest {
-		raw, err := io.ReadAll(io.LimitReader(resp.Body, answerBytes))
-		if err != nil {
-			return c.transportError(ctx, err)
-		}
-		return problemOf(resp, raw)
-	}
-	from := &source{r: resp.Body}
+	defer func() { _ = body.Close() }()
+	from := &source{r: body}
 	if _, err := io.Copy(w, from); err != nil {
 		if from.err != nil {
 			return c.transportError(ctx, from.err)
@@ -122,6 +110,50 @@ func (c caller) stream(ctx context.Context, path string, w io.Writer) error {
 		return err
 	}
 	return nil
+}
+
+// events calls yield for each event of an answer that may take any time, until yield returns an error, which it returns.
+func (c caller) events(ctx context.Context, path string, yield func(wire.Event) error) error {
+	body, err := c.open(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = body.Close() }()
+	for dec := json.NewDecoder(body); ; {
+		var e wire.Event
+		err := dec.Decode(&e)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return c.transportError(ctx, err)
+		}
+		if err := yield(e); err != nil {
+			return err
+		}
+	}
+}
+
+// open returns the body of an answer that may take any time.
+func (c caller) open(ctx context.Context, path string) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	if err != nil {
+		return nil, fmt.Errorf("make the request: %w", err)
+	}
+	unhurried := http.Client{Transport: c.http.Transport}
+	resp, err := unhurried.Do(req)
+	if err != nil {
+		return nil, c.transportError(ctx, err)
+	}
+	if resp.StatusCode < http.StatusBadRequest {
+		return resp.Body, nil
+	}
+	defer func() { _ = resp.Body.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, answerBytes))
+	if err != nil {
+		return nil, c.transportError(ctx, err)
+	}
+	return nil, problemOf(resp, raw)
 }
 
 // source remembers the error of an answer, to tell it from that of whoever takes it.
