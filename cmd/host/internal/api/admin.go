@@ -40,6 +40,7 @@ func NewAdmin(o AdminOptions) http.Handler {
 	a.addTopics()
 	a.addDeadLetters()
 	a.addFences()
+	a.addQuarantine()
 	a.addPolicy()
 	a.addBackup()
 	allowEmptyPayload(a.api)

@@ -17,7 +17,7 @@ func retryAfter(p *wire.Problem) http.Header {
 func statsOf(s substrate.Stats) wire.TopicStats {
 	out := wire.TopicStats{
 		Tenant: s.Tenant, Topic: s.Topic, Ready: s.Ready, Parked: s.Parked, Delayed: s.Delayed, Leased: s.Leased, DeadLetters: s.DeadLetters,
-		Paused: s.Paused, Unflushed: s.Unflushed, Published: s.Published, Acked: s.Acked, Buried: s.Buried, Redriven: s.Redriven, Discarded: s.Discarded,
+		Quarantined: s.Quarantined, Skipped: s.Skipped, Paused: s.Paused, Unflushed: s.Unflushed, Published: s.Published, Acked: s.Acked, Buried: s.Buried, Redriven: s.Redriven, Discarded: s.Discarded,
 	}
 	if !s.Oldest.IsZero() {
 		t := s.Oldest.UTC()
