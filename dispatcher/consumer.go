@@ -109,13 +109,19 @@ func (c *consumer) claim(p phases, r room, inFlight *sync.WaitGroup) (used room)
 	for _, dead := range claimed.Buried {
 		c.reportBuried(dead)
 	}
+	for _, e := range claimed.Quarantined {
+		c.reportQuarantined(e)
+	}
+	for _, e := range claimed.Skipped {
+		c.reportSkipped(e)
+	}
 	for _, d := range claimed.Deliveries {
 		size := room{messages: 1, bytes: int64(len(d.Message.Payload))}
 		used = used.plus(size)
 		c.start(p, d, since, size, inFlight)
 	}
 	if err == nil {
-		c.restIfEmpty(p.claim, len(claimed.Deliveries)+len(claimed.Buried))
+		c.restIfEmpty(p.claim, len(claimed.Deliveries)+len(claimed.Buried)+len(claimed.Quarantined))
 	}
 	return used
 }

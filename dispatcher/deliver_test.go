@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/runtime"
@@ -53,6 +54,26 @@ func TestDeliver(t *testing.T) {
 			require.Len(t, r.queue.retried, 2)
 			require.Len(t, r.queue.buried, 1)
 			require.Equal(t, "guest-trap: unreachable", r.queue.buried[0].Reason)
+		})
+	})
+	t.Run("WhatDoesNotCheckIsReportedWhetherItIsQuarantinedOrSkipped", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, consumerOf("c", ends(ok())))
+			r.queue.putAside = substrate.ClaimResult{
+				Quarantined: []substrate.QuarantineEntry{{ID: "position-7", Reason: substrate.ReasonCorrupt, Error: "the checksum does not match"}},
+				Skipped:     []substrate.QuarantineEntry{{ID: "position-8", Reason: substrate.ReasonMissing, Error: "no such record"}},
+			}
+			r.publish(1)
+			r.runFor(time.Second)
+			seen := r.seen.list()
+			require.Len(t, seen, 2)
+			require.Equal(t, "position-7", seen[0].Message)
+			require.Equal(t, VerdictQuarantine, seen[0].Verdict)
+			require.Equal(t, ReasonCorrupt, seen[0].Reason)
+			require.Equal(t, 1, r.logs.FilterMessage("delivery").FilterField(zap.Error(errors.New("the checksum does not match"))).Len())
+			skipped := r.logs.FilterField(zap.String("message", "position-8")).All()
+			require.Len(t, skipped, 1)
+			require.Equal(t, zap.ErrorLevel, skipped[0].Level)
 		})
 	})
 	t.Run("ADeadLetterKeepsTheReceiptOfItsLastRun", func(t *testing.T) {

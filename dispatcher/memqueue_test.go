@@ -31,6 +31,8 @@ type memQueue struct {
 	running map[substrate.Lease]bool
 	started int
 
+	putAside substrate.ClaimResult // Quarantined and Skipped of the next claim
+
 	claims    int
 	extended  int
 	acked     []string
@@ -128,7 +130,8 @@ func (q *memQueue) Claim(_ context.Context, r substrate.ClaimRequest) (substrate
 		return substrate.ClaimResult{}, err
 	}
 	q.claims++
-	var out substrate.ClaimResult
+	out := q.putAside
+	q.putAside = substrate.ClaimResult{}
 	for _, s := range slices.Clone(q.messages) {
 		switch {
 		case len(out.Deliveries) == r.MaxMessages:

@@ -40,6 +40,7 @@ const (
 	ReasonStorageError  = "storage-error"
 	ReasonMaxAttempts   = "max-attempts"   // by a claim: as substrate.ReasonMaxAttempts
 	ReasonCorrupt       = "corrupt-record" // by a claim: as substrate.ReasonCorrupt
+	ReasonMissing       = "missing-record" // by a claim: as substrate.ReasonMissing
 
 	ReasonCrashed = "crashed" // by the log: as substrate.ReasonCrashed
 
@@ -56,7 +57,7 @@ func Reasons() []string {
 		ReasonContextMissing, ReasonContextMalformed, ReasonContextForged, ReasonContextExpired, ReasonContextUnknownKey,
 		ReasonContextMismatch,
 		ReasonOutboxRefused, ReasonSealFailed, ReasonLeaseLost, ReasonStorageError, ReasonMaxAttempts,
-		ReasonCorrupt, ReasonCrashed, ReasonTTLExpired, ReasonDeadline,
+		ReasonCorrupt, ReasonMissing, ReasonCrashed, ReasonTTLExpired, ReasonDeadline,
 	}
 }
 

@@ -79,6 +79,7 @@ func TestSanitize(t *testing.T) {
 func TestReasonsOfTheLogAreItsOwnWords(t *testing.T) {
 	require.Equal(t, substrate.ReasonMaxAttempts, ReasonMaxAttempts)
 	require.Equal(t, substrate.ReasonCorrupt, ReasonCorrupt)
+	require.Equal(t, substrate.ReasonMissing, ReasonMissing)
 	require.Equal(t, substrate.ReasonTTLExpired, ReasonTTLExpired)
 	require.Equal(t, substrate.ReasonDeadline, ReasonDeadline)
 }

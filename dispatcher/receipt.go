@@ -10,6 +10,8 @@ import (
 const (
 	// VerdictDiscard: the lease was lost, or the settlement couldn't be stored. Nothing was settled.
 	VerdictDiscard = "discard"
+	// VerdictQuarantine: the message's record does not check. The guest never sees it.
+	VerdictQuarantine = "quarantine"
 )
 
 // Receipt says what one delivery did and cost. Its text is the host's own; it holds no guest bytes. As JSON it is kept
@@ -20,9 +22,9 @@ type Receipt struct {
 	Topic    string `json:"topic"`
 	Lane     string `json:"lane,omitempty"`
 	Message  string `json:"message"` // id
-	Attempt  int    `json:"attempt"` // from 1
+	Attempt  int    `json:"attempt"` // from 1; 0 of what was quarantined
 
-	Verdict string        `json:"verdict"` // "ack", "retry", "release", "bury" or "discard"
+	Verdict string        `json:"verdict"` // "ack", "retry", "release", "bury", "discard" or "quarantine"
 	Reason  string        `json:"reason,omitempty"`
 	Delay   time.Duration `json:"delay_ns,omitempty"` // until the message may be claimed again
 

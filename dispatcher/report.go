@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"errors"
 	"time"
 
 	"go.uber.org/zap"
@@ -43,6 +44,19 @@ func (c *consumer) reportBuried(dead substrate.DeadLetter) {
 	r := c.blank(dead.ID, dead.Attempts)
 	r.Verdict, r.Reason = substrate.Bury.String(), sanitize(dead.Reason)
 	c.publishReceipt(r, nil)
+}
+
+// reportQuarantined reports a message that a claim found not to check. Nobody is given it any more.
+func (c *consumer) reportQuarantined(e substrate.QuarantineEntry) {
+	r := c.blank(e.ID, 0)
+	r.Verdict, r.Reason = VerdictQuarantine, sanitize(e.Reason)
+	c.publishReceipt(r, errors.New(e.Error))
+}
+
+// reportSkipped reports a message that does not check and could not be quarantined.
+func (c *consumer) reportSkipped(e substrate.QuarantineEntry) {
+	c.log.Error("a message does not check, and the disk is too full to quarantine it: it is skipped until the host starts again",
+		zap.String("message", e.ID), zap.String("reason", sanitize(e.Reason)), zap.String("error", sanitize(e.Error)))
 }
 
 // report tells the log and the observer how a delivery ended.

@@ -131,6 +131,10 @@ const (
 	AbandonWait              = time.Second          // for the database of a log that has failed
 	LockWait                 = 5 * time.Second
 	DeadLetterPage           = 1_000
+	QuarantinePage           = 1_000                  // entries of one list
+	QuarantineTries          = 5                      // to write an entry; then the message is skipped in its place
+	QuarantinePause          = 100 * time.Millisecond // between two of them
+	PreviewBytes             = 96                     // of a record that does not check
 	InlinePayloadBytes       = 64 * KiB
 	CommitGroupRequests      = 1_024
 	CommitGroupBytes         = 8 * MiB

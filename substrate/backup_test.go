@@ -216,7 +216,7 @@ func TestBackup(t *testing.T) {
 		got, err := again.Claim(t.Context(), claimRequest(testTopic, 10))
 		require.NoError(t, err)
 		require.Equal(t, []string{"whole"}, payloads(got.Deliveries))
-		require.Equal(t, ReasonCorrupt, got.Buried[0].Reason)
+		require.Equal(t, ReasonCorrupt, got.Quarantined[0].Reason)
 	})
 
 	t.Run("SaysThatATableIsDamaged", func(t *testing.T) {

@@ -14,11 +14,13 @@ import (
 const (
 	ReasonMaxAttempts = "max-attempts"   // delivered as often as allowed, and no better reason is known
 	ReasonCorrupt     = "corrupt-record" // the stored message does not check: it is kept as it is and never delivered
+	ReasonMissing     = "missing-record" // there is no record of the message
 )
 
 // Claim gives messages of a lane to the caller, each under a lease of its own, and counts the attempt before the payload
 // leaves. It does not wait for messages: see WaitReady. Messages that were delivered MaxAttempts times, or that expired, are
-// buried instead; they don't count to MaxMessages.
+// buried instead; they don't count to MaxMessages. A message whose record does not check goes into quarantine: see
+// Log.Quarantined.
 //
 // Once asked, the claim goes on even if ctx ends; its deliveries are returned all the same. An error may come beside
 // deliveries, which are the caller's then too. A group has to exist (ErrNoGroup), and the default lane must not be off
@@ -63,7 +65,7 @@ func (l *Log) claimOnce(ctx context.Context, ln *lane, r ClaimRequest) (result C
 	if err != nil || p.claimFrame == nil {
 		return ClaimResult{}, false, err
 	}
-	result, err = l.deliver(ctx, ln, &p)
+	result, err = l.deliver(context.WithoutCancel(ctx), ln, &p)
 	return result, len(p.taken)+len(p.buried) == 0 && p.changes(), err
 }
 
@@ -95,13 +97,13 @@ func (r *ClaimRequest) validate() error {
 	return nil
 }
 
-// deliver reads what the claim took. A message whose record does not check is buried; after a fault of the database, or
-// for a record of a newer program, the error comes beside what could be read, and the leases of the rest run out.
+// deliver reads what the claim took. A message whose record does not check is quarantined; after a fault of the database,
+// or for a record of a newer program, the error comes beside what could be read, and the leases of the rest run out.
 func (l *Log) deliver(ctx context.Context, ln *lane, p *claimPlan) (ClaimResult, error) {
 	t := ln.topic
 	result := ClaimResult{Buried: p.letters, Deliveries: make([]Delivery, 0, len(p.taken))}
 	var faults []error
-	var corrupt []Settlement
+	var found []*quarantined
 	p.ownBodies()
 	for i := range p.taken {
 		e := &p.taken[i]
@@ -114,14 +116,13 @@ func (l *Log) deliver(ctx context.Context, ln *lane, p *claimPlan) (ClaimResult,
 				Expires: time.Unix(0, p.until), PreviousReason: p.reasons[i], Suspect: p.suspect,
 			})
 		case unreadable(err):
-			corrupt = append(corrupt, Settlement{Lease: lease, Verdict: Bury, Reason: ReasonCorrupt})
-			dead := deadRecord{attempts: e.attempt, reason: ReasonCorrupt, died: time.Now().UnixNano(), origin: p.origins[i]}
-			result.Buried = append(result.Buried, dead.letter(ln, e.position))
+			found = append(found, l.inspect(t, e.position, err))
 		default:
 			faults = append(faults, err)
 		}
 	}
-	if err := l.Settle(context.WithoutCancel(ctx), corrupt, nil); err != nil {
+	var err error
+	if result.Quarantined, result.Skipped, err = l.quarantine(ctx, t, found); err != nil {
 		faults = append(faults, err)
 	}
 	return result, errors.Join(faults...)

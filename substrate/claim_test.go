@@ -108,7 +108,7 @@ func TestClaim(t *testing.T) {
 		require.Equal(t, 2, d.Attempt)
 	})
 
-	t.Run("BuriesAMessageWhoseRecordDoesNotCheck", func(t *testing.T) {
+	t.Run("QuarantinesAMessageWhoseRecordDoesNotCheck", func(t *testing.T) {
 		dir := t.TempDir()
 		l := openLog(t, dir)
 		publish(t, l, testTopic, "a", "b")
@@ -120,19 +120,10 @@ func TestClaim(t *testing.T) {
 		got, err := l.Claim(t.Context(), claimRequest(testTopic, 10))
 		require.NoError(t, err)
 		require.Equal(t, []string{"b"}, payloads(got.Deliveries))
-		require.Len(t, got.Buried, 1)
-		require.Equal(t, ReasonCorrupt, got.Buried[0].Reason)
-		letters, err := l.DeadLetters(t.Context(), testTenant, testTopic, DeadLetterFilter{})
-		require.NoError(t, err)
-		require.Len(t, letters, 1)
-		require.Equal(t, ReasonCorrupt, letters[0].Reason)
-		letter, m, err := l.DeadLetter(t.Context(), testTenant, testTopic, "position-1")
-		require.NoError(t, err)
-		require.Equal(t, letters[0], letter)
-		require.Empty(t, m.Payload)
-		moved, err := l.Redrive(t.Context(), testTenant, testTopic, Redrive{})
-		require.NoError(t, err)
-		require.Equal(t, RedriveResult{Refused: 1}, moved)
+		require.Empty(t, got.Buried)
+		require.Len(t, got.Quarantined, 1)
+		require.Equal(t, ReasonCorrupt, got.Quarantined[0].Reason)
+		require.Empty(t, deadLetters(t, l, DeadLetterFilter{}))
 	})
 
 	t.Run("RefusesBadArguments", func(t *testing.T) {

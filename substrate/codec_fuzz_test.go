@@ -81,6 +81,15 @@ func fuzzFrames() []frame {
 		&modeFrame{name: fuzzTopic, mode: LaneOff, owes: false},
 		&fenceFrame{name: lane, fence: Fence{"f", 1 << 63}, at: 7},
 		&unfenceFrame{name: lane, keys: []string{"f", "g"}},
+		&quarantineFrame{name: fuzzTopic, what: quarantineEntered, items: []*quarantined{fuzzQuarantined()}},
+		&quarantineFrame{name: fuzzTopic, what: quarantineDiscarded, items: []*quarantined{{number: 1, hash: true}}},
+	}
+}
+
+func fuzzQuarantined() *quarantined {
+	return &quarantined{
+		number: 3, at: 5, level: 2, payloadBytes: 7, reason: ReasonCorrupt, fault: "the checksum does not match", length: 99,
+		preview: []byte{1, 0xff}, places: [][]byte{{'H', 3}},
 	}
 }
 
@@ -179,6 +188,7 @@ func FuzzDecodeRecords(f *testing.F) {
 		appendParkedRecord(nil, 3), appendGroup(nil, newLane(newTopic(fuzzTopic), "g")),
 		appendDead(nil, &deadRecord{attempts: 3, reason: "r", died: 4, receipt: []byte("x"), origin: fuzzOrigin()}),
 		appendTopic([]byte{}, at(0)), appendTopic(nil, at(1<<40)), expires.append(nil), hidden.append(nil),
+		appendQuarantined(nil, fuzzQuarantined()),
 		(&fenceMark{token: 1 << 63, at: 5}).append(nil),
 		(&firstUse{id: fuzzOrigin().id, position: 3, until: 4}).append(nil), checkpoint{1, 2, 3}.append(nil),
 	} {
@@ -198,6 +208,7 @@ func FuzzDecodeRecords(f *testing.F) {
 		sames(t, b, func(b []byte) (*topic, error) { return decodeTopic(fuzzTopic, b) }, func(tp *topic) []byte { return appendTopic(nil, tp) })
 		sames(t, b, func(b []byte) (*expiry, error) { return decodeExpiry(nil, 3, b) }, func(e *expiry) []byte { return e.append(nil) })
 		sames(t, b, func(b []byte) (*delayed, error) { return decodeDelayed(nil, 3, b) }, func(d *delayed) []byte { return d.append(nil) })
+		sames(t, b, decodeQuarantined, func(q *quarantined) []byte { return appendQuarantined(nil, q) })
 		sames(t, b, decodeFence, func(m *fenceMark) []byte { return m.append(nil) })
 		sames(t, b, func(b []byte) (*firstUse, error) { return decodeFirstUse(keyHash{}, b) }, func(u *firstUse) []byte { return u.append(nil) })
 	})

@@ -39,6 +39,9 @@ func (l *Log) count(name TopicName, s Start, dead positions) (counted, error) {
 	}
 	err := l.store.Keys(t.key().Messages(), t.key().Message(from), func(key []byte) bool {
 		p := store.Position(key)
+		if t.quarantined.has(p) {
+			return true
+		}
 		c.first = min(c.first, p)
 		if dead.has(p) {
 			c.aside = append(c.aside, p)

@@ -19,6 +19,7 @@ type delayed struct {
 	body   []byte // nil once the store has it
 	index  int    // in the state's heap
 	stored bool   // the store has it, or is being given it
+	fault  error  // what is wrong with it, if it was loaded and does not check
 }
 
 // key and bodyKey are where the store keeps it: what has to be known of it, and its record. The record is stored first;

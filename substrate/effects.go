@@ -39,13 +39,15 @@ type effects struct {
 	landed    map[laneRef]struct{} // flights and parked messages that the store has, to delete
 	parked    map[laneRef]uint64   // to put: their keys
 	dead      map[laneRef]*deadRecord
-	pointers  map[pointerRef]bool     // to put, or to delete
-	ended     map[groupRef]struct{}   // to delete
-	fences    map[fenceRef]*fenceMark // to put; nil to delete
-	hidden    map[*delayed]struct{}   // delayed messages to put
-	shown     map[*delayed]struct{}   // those that the store has, to delete
-	expiring  map[ref]*expiry         // to put; nil to delete
-	keys      map[keyRef]*firstUse    // to put; nil to delete
+	pointers  map[pointerRef]bool       // to put, or to delete
+	ended     map[groupRef]struct{}     // to delete
+	fences    map[fenceRef]*fenceMark   // to put; nil to delete
+	entries   map[entryRef]*quarantined // to put; nil to delete
+	places    map[placeRef]struct{}     // of what was in quarantine, to delete
+	hidden    map[*delayed]struct{}     // delayed messages to put
+	shown     map[*delayed]struct{}     // those that the store has, to delete
+	expiring  map[ref]*expiry           // to put; nil to delete
+	keys      map[keyRef]*firstUse      // to put; nil to delete
 	topics    map[*topic]struct{}
 	bytes     int64 // of the messages to put
 	freed     int64 // bytes of what is deleted from the store
@@ -69,6 +71,8 @@ func newEffectsFor(messages int) *effects {
 		pointers: map[pointerRef]bool{},
 		ended:    map[groupRef]struct{}{},
 		fences:   map[fenceRef]*fenceMark{},
+		entries:  map[entryRef]*quarantined{},
+		places:   map[placeRef]struct{}{},
 		hidden:   map[*delayed]struct{}{},
 		shown:    map[*delayed]struct{}{},
 		expiring: map[ref]*expiry{},
@@ -80,7 +84,8 @@ func newEffectsFor(messages int) *effects {
 // ops is the number of entries that a cut would write.
 func (e *effects) ops() int {
 	return len(e.messages) + len(e.done) + len(e.flights) + len(e.landed) + len(e.dead) + len(e.topics) +
-		len(e.hidden) + len(e.shown) + len(e.expiring) + len(e.keys) + len(e.parked) + len(e.pointers) + len(e.ended) + len(e.fences)
+		len(e.hidden) + len(e.shown) + len(e.expiring) + len(e.keys) + len(e.parked) + len(e.pointers) + len(e.ended) + len(e.fences) +
+		len(e.entries) + len(e.places)
 }
 
 // full reports whether the effects have grown to what one batch, or the memory for them, may hold.
@@ -338,6 +343,7 @@ func (e *effects) cutLanes(b *batch) {
 		}
 	}
 	e.cutFences(b)
+	e.cutQuarantine(b)
 }
 
 // cutOptions adds what messages with options need.

@@ -23,6 +23,7 @@ import (
 //	13 mode    tenant, topic | mode | owes
 //	14 fence   tenant, topic, lane | key | token | at ns                                           frame_fences.go
 //	15 unfence tenant, topic, lane | n, key*
+//	16 quarantine tenant, topic | what | n, (flags (1 number is a hash) | number | quarantine entry without version and places)*  frame_quarantine.go
 //
 // Version 1 had neither the flags of settle and discard nor what stands behind the buried of a claim.
 //
@@ -52,6 +53,8 @@ const (
 	kindMode    = 13
 	kindFence   = 14
 	kindUnfence = 15
+
+	kindQuarantine = 16
 )
 
 type (
@@ -425,6 +428,8 @@ func decodeFrame(kind uint8, body []byte) (frame, error) {
 		f = &fenceFrame{name: d.laneName(), fence: Fence{Key: d.string(), Token: d.uint()}, at: d.int()}
 	case kindUnfence:
 		f = &unfenceFrame{name: d.laneName(), keys: d.strings()}
+	case kindQuarantine:
+		f = d.quarantineFrame()
 	default:
 		return nil, fmt.Errorf("frame of kind %d was written by a newer program", kind)
 	}

@@ -4,6 +4,7 @@ import "container/heap"
 
 // timed is something that becomes due. before orders by that time; place is where it is in its heap.
 type timed[T any] interface {
+	comparable
 	before(T) bool
 	place() *int
 }
@@ -19,6 +20,12 @@ func (h *timers[T]) first() T { return h.items[0] }
 func (h *timers[T]) push(x T)   { heap.Push(&h.items, x) }
 func (h *timers[T]) remove(x T) { heap.Remove(&h.items, *x.place()) }
 func (h *timers[T]) fix(x T)    { heap.Fix(&h.items, *x.place()) }
+
+// has reports whether x, which was pushed once, is still there.
+func (h *timers[T]) has(x T) bool {
+	i := *x.place()
+	return i < len(h.items) && h.items[i] == x
+}
 
 // each calls yield in order for as long as it returns true, and changes nothing. It costs what it yields: the frontier
 // holds the nodes of the heap whose parents were yielded.

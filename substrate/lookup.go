@@ -129,7 +129,9 @@ func (l *Log) readPriority(st *stream, a ahead, take func(*entry) bool) error {
 			fault = err
 			return false
 		}
-		e.fill(body, err)
+		if e.fill(body, err); e.body == nil {
+			e.origin.priority = st.level
+		}
 		return take(e)
 	})
 	return errors.Join(fault, err)
@@ -166,7 +168,7 @@ func closedOr(err error) error {
 	return err
 }
 
-// fill takes a stored record. One that does not check leaves the entry without a body: it is buried when claimed.
+// fill takes a stored record. One that does not check leaves the entry without a body: it is quarantined when claimed.
 func (e *entry) fill(body []byte, err error) {
 	if err != nil {
 		return
@@ -316,7 +318,7 @@ func (ln *lane) met(position uint64) bool {
 
 // leftOut reports whether a position that is being read is not fresh any more. It is not read again.
 func (st *stream) leftOut(position uint64) bool {
-	aside := st.aside.has(position)
+	aside := st.aside.has(position) || st.lane.topic.quarantined.has(position)
 	if aside {
 		st.unread = position + 1
 	}

@@ -42,10 +42,13 @@ type ClaimRequest struct {
 	MaxAttempts int // a message that has been delivered so often is buried instead
 }
 
-// ClaimResult is what a claim yields: deliveries under a lease, and what was buried because its attempts were used up.
+// ClaimResult is what a claim yields: deliveries under a lease, what was buried because its attempts were used up or it
+// expired, and what was quarantined because its record does not check.
 type ClaimResult struct {
-	Deliveries []Delivery
-	Buried     []DeadLetter
+	Deliveries  []Delivery
+	Buried      []DeadLetter
+	Quarantined []QuarantineEntry
+	Skipped     []QuarantineEntry // what could not be quarantined: it waits in its place until the next Open
 }
 
 // Lease is the right to settle one delivery. Token is never given twice.
@@ -164,6 +167,9 @@ type Stats struct {
 
 	Groups      int   // consumer groups
 	PinnedBytes int64 // payloads of messages that groups still need, or that are kept, and the default lane does not need
+
+	Quarantined int64 // records that do not check: see Log.Quarantined
+	Skipped     int64 // messages that could not be quarantined since Open, and wait in their places
 
 	Unflushed int64 // publishes and acknowledgements that are not on disk yet: see Policy.MaxUnflushed
 

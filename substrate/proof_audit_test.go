@@ -74,7 +74,7 @@ func (f *proofFindings) read(ctx context.Context, l *Log, release bool) error {
 			return err
 		}
 		leases = append(leases, more...)
-		if err := f.deadLetters(ctx, l, s.Topic); err != nil {
+		if err := errors.Join(f.deadLetters(ctx, l, s.Topic), f.quarantined(ctx, l, s.Topic)); err != nil {
 			return err
 		}
 	}
@@ -109,7 +109,7 @@ func (f *proofFindings) claimAll(ctx context.Context, l *Log, topic string) (lea
 		if left == 0 {
 			return leases, nil
 		}
-		if len(got.Deliveries)+len(got.Buried) == 0 {
+		if len(got.Deliveries)+len(got.Buried)+len(got.Quarantined) == 0 {
 			if time.Since(began) > time.Second { // no delay is so long
 				f.Lost += left
 				return leases, nil
@@ -138,6 +138,20 @@ func (f *proofFindings) deadLetters(ctx context.Context, l *Log, topic string) e
 				found.Digest = proofDigest(m.Payload)
 			}
 			f.Found = append(f.Found, found)
+		}
+	}
+}
+
+// quarantined finds what does not check.
+func (f *proofFindings) quarantined(ctx context.Context, l *Log, topic string) error {
+	for after := ""; ; {
+		entries, err := l.Quarantined(ctx, testTenant, topic, after, 0)
+		if err != nil || len(entries) == 0 {
+			return err
+		}
+		for _, e := range entries {
+			after = e.ID
+			f.Found = append(f.Found, proofFound{ID: e.ID, Topic: topic, Reason: e.Reason, Position: e.Position})
 		}
 	}
 }

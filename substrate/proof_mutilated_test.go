@@ -18,7 +18,7 @@ import (
 
 // TestProofMutilated damages folders of logs whose content is known, one file each: bits flipped anywhere, tails cut or
 // zeroed, files emptied or deleted. The log refuses such a folder and says that it is damaged, or it opens it: then all is
-// there but what it has buried as corrupt, or but the last steps that the journal had. Nothing is delivered altered, and no
+// there but what it has quarantined, or but the last steps that the journal had. Nothing is delivered altered, and no
 // process dies of it.
 func TestProofMutilated(t *testing.T) {
 	until, seed := proofUntil(t), proofSeed(t)
@@ -266,7 +266,7 @@ func (m *mutilator) judge(b mutilatedBase, f proofFindings) (outcome string, wro
 	ledger := *b.ledger
 	if wrong = ledger.compare(&f, ledger.floors(false), excused); len(wrong) == 0 {
 		if noticed > 0 {
-			return "buried", nil
+			return "quarantined", nil
 		}
 		return "whole", nil
 	}

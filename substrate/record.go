@@ -17,6 +17,7 @@ import (
 //	group       version | flags (1 paused, 2 closing) | ordering | cursor | ready | gap | kind of start, value
 //	pointer     version
 //	fence mark  version | token | at ns
+//	quarantine entry  version | at ns | level | payload bytes | reason | error | length | preview | n, place*
 //	origin      id millis, number | payload bytes | redriven | operator | priority | hash of the ordering key
 //	policy      n, for each of policyFields: 0 not set, else the value + 1
 //	checkpoint  version | frame | next position | opening

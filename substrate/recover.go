@@ -75,11 +75,13 @@ type recovery struct {
 
 	ran     map[runningNote]struct{} // what ran when the process before ended
 	crashed int                      // flights among that
+
+	damaged []*delayed // whose records do not check, so that only the due time and the number are known
 }
 
 // recovered sums up what was found.
 func (r *recovery) recovered() Recovered {
-	sum := Recovered{Topics: len(r.state.topics), Frames: r.frames, Crashed: r.crashed}
+	sum := Recovered{Topics: len(r.state.topics), Frames: r.frames, Crashed: r.crashed, Backlog: -int64(len(r.damaged))}
 	for _, t := range r.state.topics {
 		sum.Backlog += t.work.backlog() + t.hidden
 		t.eachLane(func(ln *lane) bool {
@@ -131,7 +133,7 @@ func (r *recovery) loadTopic(tenant, name string, body []byte, err error) error 
 		err = errors.Join(r.loadFlights(ln), r.loadDead(ln), r.loadFences(ln))
 		return err == nil
 	})
-	return errors.Join(err, r.loadDelayed(t), r.loadExpiries(t), r.loadKeys(t))
+	return errors.Join(err, r.loadQuarantine(t), r.loadDelayed(t), r.loadExpiries(t), r.loadKeys(t))
 }
 
 // each decodes the records under prefix, and stops at the first fault.
@@ -197,17 +199,6 @@ func (r *recovery) loadDead(ln *lane) error {
 		ln.deadN++
 		ln.setAside(position, &o)
 		return true
-	})
-}
-
-func (r *recovery) loadDelayed(t *topic) error {
-	return r.each(t, t.key().AllDelayed(), func(key, body []byte) error {
-		d, err := decodeDelayed(t, int64(store.Due(key)), body)
-		if err != nil {
-			return err
-		}
-		r.state.addDelayed(d)
-		return nil
 	})
 }
 
@@ -283,6 +274,7 @@ func (r *recovery) finish(j *journal.Journal) error {
 	if err := failpoint.Hit("recover.finish"); err != nil {
 		return err
 	}
+	r.quarantineDamaged()
 	if err := r.voidLeases(time.Now().UnixNano()); err != nil {
 		return err
 	}

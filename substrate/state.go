@@ -48,6 +48,11 @@ type topic struct {
 	expiring map[uint64]*expiry // messages with a ttl or a deadline that are visible and not done
 	keys     firstUses          // idempotency keys in use
 
+	quarantined positions               // of messages whose records do not check: no lane has them, and nothing drops them
+	strays      map[uint64]*quarantined // by hash: what is quarantined and has no position; nil until there is some
+	entries     int64                   // in quarantine, both kinds
+	skipped     int64                   // messages that could not be quarantined: not part of the state
+
 	// unswept are the positions among which messages may be stored that no lane needs any more.
 	unswept span
 
@@ -97,7 +102,7 @@ type deadRecord struct {
 }
 
 func newTopic(name TopicName) *topic {
-	t := &topic{name: name, expiring: map[uint64]*expiry{}}
+	t := &topic{name: name, expiring: map[uint64]*expiry{}, quarantined: positions{}}
 	t.work = newLane(t, "")
 	return t
 }
@@ -160,9 +165,12 @@ func (t *topic) depth() int64 {
 	return depth + t.hidden
 }
 
-// needed reports whether a lane still wants the message kept.
+// needed reports whether a lane, or the quarantine, still wants the message kept.
 func (t *topic) needed(position uint64, o *origin) bool {
-	found := false
+	found := t.quarantined.has(position)
+	if found {
+		return true
+	}
 	t.eachLane(func(ln *lane) bool {
 		found = ln.needs(position, o)
 		return !found
@@ -170,9 +178,12 @@ func (t *topic) needed(position uint64, o *origin) bool {
 	return found
 }
 
-// isDead reports whether the message at position is a dead letter of any lane.
+// isDead reports whether the message at position is a dead letter of any lane, or in quarantine.
 func (t *topic) isDead(position uint64) bool {
-	found := false
+	found := t.quarantined.has(position)
+	if found {
+		return true
+	}
 	t.eachLane(func(ln *lane) bool {
 		found = ln.dead.has(position)
 		return !found

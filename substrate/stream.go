@@ -87,7 +87,7 @@ func (st *stream) jump(position uint64, ready int64, aside positions) {
 
 // fresh reports whether the message at position belongs to the stream and was not claimed, parked or done yet.
 func (st *stream) fresh(position uint64) bool {
-	if position < st.cursor || st.lane.skipped.has(position) {
+	if position < st.cursor || st.lane.skipped.has(position) || st.lane.topic.quarantined.has(position) {
 		return false
 	}
 	if position < st.unread && position >= st.cursor {

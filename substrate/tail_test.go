@@ -53,7 +53,7 @@ func idle(t *testing.T, tail *Tail) {
 	require.Zero(t, tail.dropped)
 }
 
-func numbered(from, to int) (s []string) {
+func tailNumbered(from, to int) (s []string) {
 	for i := from; i < to; i++ {
 		s = append(s, fmt.Sprintf("m%06d", i))
 	}
@@ -160,14 +160,14 @@ func TestTail(t *testing.T) {
 		l := openLog(t, t.TempDir())
 		slow, fast := newTail(t, l, 0), newTail(t, l, 0)
 		publishN(t, l, testTopic, limits.TailRingEvents)
-		require.Equal(t, numbered(0, limits.TailRingEvents), nextN(t, fast, limits.TailRingEvents))
-		require.Equal(t, numbered(0, 3), nextN(t, slow, 3), "it is as far behind as it may be")
+		require.Equal(t, tailNumbered(0, limits.TailRingEvents), nextN(t, fast, limits.TailRingEvents))
+		require.Equal(t, tailNumbered(0, 3), nextN(t, slow, 3), "it is as far behind as it may be")
 		publishN(t, l, testTopic, limits.TailRingEvents)
-		require.Equal(t, numbered(0, limits.TailRingEvents), nextN(t, fast, limits.TailRingEvents), "the others lose nothing")
+		require.Equal(t, tailNumbered(0, limits.TailRingEvents), nextN(t, fast, limits.TailRingEvents), "the others lose nothing")
 		e := nextEvent(t, slow)
 		require.EqualValues(t, limits.TailRingEvents-3, e.Dropped)
 		require.Equal(t, "m000000", string(e.Message.Payload))
-		require.Equal(t, numbered(1, limits.TailRingEvents), nextN(t, slow, limits.TailRingEvents-1))
+		require.Equal(t, tailNumbered(1, limits.TailRingEvents), nextN(t, slow, limits.TailRingEvents-1))
 		idle(t, slow)
 	})
 
@@ -290,7 +290,7 @@ func TestTailResumes(t *testing.T) {
 		l := openLog(t, t.TempDir())
 		publishN(t, l, testTopic, 2*limits.ReplayPageMessages)
 		tail := newTail(t, l, 1)
-		require.Equal(t, numbered(1, 2*limits.ReplayPageMessages), nextN(t, tail, 2*limits.ReplayPageMessages-1))
+		require.Equal(t, tailNumbered(1, 2*limits.ReplayPageMessages), nextN(t, tail, 2*limits.ReplayPageMessages-1))
 		idle(t, tail)
 		publish(t, l, testTopic, "live")
 		require.Equal(t, []string{"live"}, nextN(t, tail, 1))
@@ -306,9 +306,9 @@ func TestTailResumes(t *testing.T) {
 		held := claim(t, l, testTopic, 2)
 		ackAll(t, l)
 		require.Len(t, held, 2)
-		require.Equal(t, append([]string{"stored too"}, numbered(0, 10)...), nextN(t, newTail(t, l, 1), 11), "what is stored before them, first")
-		require.Equal(t, numbered(0, 10), nextN(t, newTail(t, l, 2), 10))
-		require.Equal(t, numbered(4, 10), nextN(t, newTail(t, l, 6), 6))
+		require.Equal(t, append([]string{"stored too"}, tailNumbered(0, 10)...), nextN(t, newTail(t, l, 1), 11), "what is stored before them, first")
+		require.Equal(t, tailNumbered(0, 10), nextN(t, newTail(t, l, 2), 10))
+		require.Equal(t, tailNumbered(4, 10), nextN(t, newTail(t, l, 6), 6))
 		idle(t, newTail(t, l, 12))
 	})
 
@@ -400,11 +400,11 @@ func TestTailResumes(t *testing.T) {
 			e := nextEvent(t, tail)
 			require.EqualValues(t, 0, e.Dropped)
 			require.Equal(t, "m000000", string(e.Message.Payload), "the store has those that the ring dropped and nobody acknowledged")
-			require.Equal(t, numbered(1, 2), nextN(t, tail, 1))
+			require.Equal(t, tailNumbered(1, 2), nextN(t, tail, 1))
 			e = nextEvent(t, tail)
 			require.Equal(t, "m000002", string(e.Message.Payload))
 			require.EqualValues(t, 7, e.Dropped, "5 that were acknowledged, and the delayed ones")
-			require.Equal(t, numbered(3, limits.TailRingEvents+2), nextN(t, tail, limits.TailRingEvents-1))
+			require.Equal(t, tailNumbered(3, limits.TailRingEvents+2), nextN(t, tail, limits.TailRingEvents-1))
 			idle(t, tail)
 			tail.Close()
 		})

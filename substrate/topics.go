@@ -115,7 +115,7 @@ func (l *Log) stats(t *topic) Stats {
 		Ready: ln.ready(), Parked: ln.parkedN, Delayed: t.hidden + int64(len(ln.flights)) - ln.leased, Leased: ln.leased,
 		DeadLetters: t.deadLetters(), Unflushed: l.unflushed[t.name], Paused: t.paused, Oldest: oldest,
 		LaneMode: t.mode, LanePaused: ln.paused, Ordering: ln.ordering,
-		Groups: len(t.groups), PinnedBytes: t.pinned,
+		Groups: len(t.groups), PinnedBytes: t.pinned, Quarantined: t.entries, Skipped: t.skipped,
 		Published: t.published, Acked: t.acked, Buried: t.buried, Redriven: t.redriven, Discarded: t.discarded,
 	}
 }

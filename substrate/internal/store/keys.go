@@ -4,21 +4,22 @@ import "encoding/binary"
 
 // The classes of keys of a topic. State sorts before every other class, so that Topics can hop from one topic's state to the next.
 const (
-	classState    = 'A'
-	classDead     = 'B'
-	classDelayed  = 'D'
-	classFence    = 'F'
-	classGroup    = 'G'
-	classHidden   = 'H'
-	classKey      = 'K'
-	classLane     = 'L'
-	classMessage  = 'M'
-	classBlock    = 'N'
-	classDone     = 'O'
-	classPriority = 'P'
-	classRecords  = 'R'
-	classExpiry   = 'X'
-	endClass      = 0xff // no class
+	classState      = 'A'
+	classDead       = 'B'
+	classDelayed    = 'D'
+	classFence      = 'F'
+	classGroup      = 'G'
+	classHidden     = 'H'
+	classKey        = 'K'
+	classLane       = 'L'
+	classMessage    = 'M'
+	classBlock      = 'N'
+	classDone       = 'O'
+	classPriority   = 'P'
+	classQuarantine = 'Q'
+	classRecords    = 'R'
+	classExpiry     = 'X'
+	endClass        = 0xff // no class
 )
 
 // metaTenant is the length of no tenant: keys that start with it belong to the log itself.
@@ -174,6 +175,41 @@ func (t Topic) Priority(level uint8, position uint64) []byte {
 
 // Priorities returns the prefix of the pointers to messages of a priority.
 func (t Topic) Priorities(level uint8) []byte { return append(t.one(classPriority), level) }
+
+// Quarantine returns the key of the quarantine entry of the message at a position.
+func (t Topic) Quarantine(position uint64) []byte {
+	return binary.BigEndian.AppendUint64(append(t.one(classQuarantine), byPosition), position)
+}
+
+// QuarantineHash returns the key of the quarantine entry of bytes whose position is not known.
+func (t Topic) QuarantineHash(hash uint64) []byte {
+	return binary.BigEndian.AppendUint64(append(t.one(classQuarantine), byHash), hash)
+}
+
+// Quarantined returns the prefix of the quarantine entries: those with a position come first.
+func (t Topic) Quarantined() []byte { return t.one(classQuarantine) }
+
+// QuarantineID splits the key of a quarantine entry of t into its position or hash, and whether it is a hash.
+func (t Topic) QuarantineID(key []byte) (n uint64, hash bool) {
+	return Position(key), len(key) > len(t.prefix)+1 && key[len(t.prefix)+1] == byHash
+}
+
+// What a quarantine entry is named by.
+const (
+	byPosition = 0
+	byHash     = 1
+)
+
+// Rest returns what follows the topic in one of its keys, and Key the key of which it is the rest.
+func (t Topic) Rest(key []byte) []byte { return key[len(t.prefix):] }
+
+// Key returns the key of the topic of which rest is the rest.
+func (t Topic) Key(rest []byte) []byte {
+	return append(t.prefix[:len(t.prefix):len(t.prefix)], rest...)
+}
+
+// IsDelayed reports whether key has the form of one of a delayed message of t.
+func (t Topic) IsDelayed(key []byte) bool { return len(key) == len(t.prefix)+17 }
 
 // block, done and records return the keys of the block that begins at position.
 func (t Topic) block(first uint64) []byte {

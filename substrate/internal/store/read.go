@@ -40,6 +40,53 @@ func (s *Store) get(key []byte) (body []byte, err error) {
 	return body, err
 }
 
+// Raw returns a copy of what stands under key as it is stored, whether it checks or not; ErrNotFound if nothing does.
+func (s *Store) Raw(key []byte) (value []byte, err error) {
+	s.use.RLock()
+	defer s.use.RUnlock()
+	if s.closed {
+		return nil, ErrClosed
+	}
+	var b *block
+	t, position, isMessage := parseMessage(key)
+	if isMessage {
+		b = s.index.holding(t, position) // as for get
+	}
+	err = s.view(func(txn *badger.Txn) error {
+		if b != nil {
+			if value, err = b.raw(txn, t, position); !errors.Is(err, ErrNotFound) {
+				return err
+			}
+		}
+		item, err := getItem(txn, key)
+		if err != nil {
+			return err
+		}
+		if value, err = item.ValueCopy(nil); err != nil {
+			return unreadable(item, err)
+		}
+		return nil
+	})
+	return value, err
+}
+
+// raw returns a copy of the record of the message at position.
+func (b *block) raw(txn *badger.Txn, t Topic, position uint64) (record []byte, err error) {
+	places, err := b.left(txn, t)
+	if err != nil {
+		return nil, err
+	}
+	i := find(places, position)
+	if i < 0 {
+		return nil, ErrNotFound
+	}
+	b.eachRecord(txn, t, places[i:i+1], func(_, found []byte, fault error) bool {
+		record, err = append([]byte(nil), found...), fault
+		return false
+	})
+	return record, err
+}
+
 func (s *Store) view(f func(txn *badger.Txn) error) error {
 	txn := s.db.NewTransaction(false)
 	defer txn.Discard()

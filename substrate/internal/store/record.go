@@ -22,6 +22,18 @@ type CorruptError struct {
 // Error implements error.
 func (e *CorruptError) Error() string { return fmt.Sprintf("record %q: %s", e.Key, e.Reason) }
 
+// VersionError says that a stored record, which checks, is of a version that this program doesn't know. What begins a record
+// stays the same in all versions.
+type VersionError struct {
+	Key     []byte
+	Version uint8
+}
+
+// Error implements error.
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("record %q: version %d was written by a newer program; this one knows up to %d", e.Key, e.Version, recordVersion)
+}
+
 // seal returns body as a record: version, length and a checksum over key and body, so that a value under the wrong key
 // does not check either.
 func seal(key, body []byte) []byte {
@@ -44,9 +56,6 @@ func open(key, r []byte) ([]byte, error) {
 	if len(r) < recordHeader {
 		return nil, corrupt("%d bytes are too few for a record", len(r))
 	}
-	if r[0] != recordVersion {
-		return nil, corrupt("record version %d is not one this program knows (%d)", r[0], recordVersion)
-	}
 	body := r[recordHeader:]
 	if n := binary.LittleEndian.Uint32(r[1:]); uint64(n) != uint64(len(body)) {
 		return nil, corrupt("%d bytes, its header says %d", len(body), n)
@@ -54,7 +63,21 @@ func open(key, r []byte) ([]byte, error) {
 	if binary.LittleEndian.Uint32(r[5:]) != checksum(key, body) {
 		return nil, corrupt("the checksum does not match")
 	}
+	switch {
+	case r[0] > recordVersion:
+		return nil, &VersionError{Key: append([]byte(nil), key...), Version: r[0]}
+	case r[0] < recordVersion:
+		return nil, corrupt("there is no record version %d", r[0])
+	}
 	return body, nil
+}
+
+// Unchecked returns what would be the body of a record if it checked, or nil.
+func Unchecked(record []byte) []byte {
+	if len(record) < recordHeader {
+		return nil
+	}
+	return record[recordHeader:]
 }
 
 func checksum(key, body []byte) uint32 {

@@ -18,10 +18,9 @@
 //	len tenant | len topic | 'O' | first position         which of them are deleted
 //	len tenant | len topic | 'R' | first position         their records
 //	len tenant | len topic | 'P' | priority u8 | position  pointer to a message with a priority that nobody claimed yet
+//	len tenant | len topic | 'Q' | 0 | position, 1 | hash  quarantine entry of a record that does not check
 //	len tenant | len topic | 'X' | position               end of a message with a ttl or a deadline
 //	0 | "checkpoint"                                      up to which frame the journal is in the store
-//
-// The class Q is kept for quarantine.
 //
 // # Records
 //

@@ -250,6 +250,9 @@ func set(txn *badger.Txn, op Op) error {
 // move writes what From holds under another key. What does not check there will not check here either.
 func move(txn *badger.Txn, op Op) error {
 	item, err := txn.Get(op.From)
+	if errors.Is(err, badger.ErrKeyNotFound) {
+		return nil // whoever reads it will find nothing
+	}
 	if err != nil {
 		return err
 	}

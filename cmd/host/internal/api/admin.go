@@ -41,6 +41,7 @@ func NewAdmin(o AdminOptions) http.Handler {
 	a.addGroups()
 	a.addDeadLetters()
 	a.addFences()
+	a.addQuarantine()
 	a.addPolicy()
 	a.addBackup()
 	a.addEvents()

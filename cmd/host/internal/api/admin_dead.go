@@ -71,15 +71,21 @@ func (a *admin) addDeadLetters() {
 func filterOf(f wire.Filter) (substrate.DeadLetterFilter, error) {
 	out := substrate.DeadLetterFilter{ID: f.ID, ReasonContains: f.Reason, Limit: f.Limit}
 	out.Lane, out.LaneSet = laneOf(f.Lane)
-	if f.OlderThan != "" {
-		d, err := time.ParseDuration(f.OlderThan)
-		if err != nil || d <= 0 {
-			return out, problem(http.StatusBadRequest, wire.CodeInvalid,
-				fmt.Sprintf("older_than %.40q is no duration over 0; write 90s, 15m or 24h", f.OlderThan))
-		}
-		out.OlderThan = d
+	var err error
+	out.OlderThan, err = olderThan(f.OlderThan)
+	return out, err
+}
+
+// olderThan reads an age of a filter; "" is 0.
+func olderThan(s string) (time.Duration, error) {
+	if s == "" {
+		return 0, nil
 	}
-	return out, nil
+	d, err := time.ParseDuration(s)
+	if err != nil || d <= 0 {
+		return 0, problem(http.StatusBadRequest, wire.CodeInvalid, fmt.Sprintf("older_than %.40q is no duration over 0; write 90s, 15m or 24h", s))
+	}
+	return d, nil
 }
 
 func (a *admin) listDead(ctx context.Context, q *deadQuery) (wire.DeadLetterList, error) {

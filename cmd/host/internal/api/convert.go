@@ -20,7 +20,7 @@ func statsOf(s substrate.Stats) wire.TopicStats {
 	out := wire.TopicStats{
 		Tenant: s.Tenant, Topic: s.Topic, Ready: s.Ready, Parked: s.Parked, Delayed: s.Delayed, Leased: s.Leased, DeadLetters: s.DeadLetters,
 		Paused: s.Paused, DefaultLane: s.LaneMode.String(), LanePaused: s.LanePaused, Ordering: s.Ordering.String(),
-		Groups: s.Groups, PinnedBytes: s.PinnedBytes,
+		Groups: s.Groups, Quarantined: s.Quarantined, Skipped: s.Skipped, PinnedBytes: s.PinnedBytes,
 		Unflushed: s.Unflushed, Published: s.Published, Acked: s.Acked, Buried: s.Buried, Redriven: s.Redriven, Discarded: s.Discarded,
 	}
 	if !s.Oldest.IsZero() {

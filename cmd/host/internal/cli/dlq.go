@@ -54,7 +54,7 @@ func (f *dlqFlags) addFilter(cmd *cobra.Command) {
 func (f *dlqFlags) resolved(cmd *cobra.Command) (wire.Filter, error) {
 	out := f.filter
 	for _, text := range []struct{ flag, value, want string }{
-		{"id", out.ID, "the id of a message, as dlq list shows it"},
+		{"id", out.ID, "an id, as the list shows it"},
 		{"lane", out.Lane, wantLane},
 		{"reason", out.Reason, "a part of the reason, as guest-error"},
 	} {

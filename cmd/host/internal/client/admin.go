@@ -218,6 +218,35 @@ func (a *Admin) ResetFences(ctx context.Context, tenant, topic string, r wire.Fe
 	return out, err
 }
 
+// Quarantine lists the quarantine of a topic, over as many pages as there are.
+func (a *Admin) Quarantine(ctx context.Context, tenant, topic string) ([]wire.QuarantineEntry, error) {
+	var all []wire.QuarantineEntry
+	q := url.Values{}
+	for {
+		var out wire.QuarantineList
+		if err := a.call(ctx, http.MethodGet, topicPath(tenant, topic, "/quarantine?"+q.Encode()), nil, &out); err != nil {
+			return nil, err
+		}
+		all = append(all, out.Entries...)
+		if out.Next == "" {
+			return all, nil
+		}
+		q.Set("after", out.Next)
+	}
+}
+
+// QuarantineEntry returns one entry of the quarantine with its bytes.
+func (a *Admin) QuarantineEntry(ctx context.Context, tenant, topic, id string) (out wire.QuarantineDetail, err error) {
+	err = a.call(ctx, http.MethodGet, topicPath(tenant, topic, "/quarantine/"+url.PathEscape(id)), nil, &out)
+	return out, err
+}
+
+// DiscardQuarantined deletes the entries that f selects, with their bytes.
+func (a *Admin) DiscardQuarantined(ctx context.Context, tenant, topic string, f wire.QuarantineFilter) (out wire.Moved, err error) {
+	err = a.call(ctx, http.MethodPost, topicPath(tenant, topic, "/quarantine/discard"), f, &out)
+	return out, err
+}
+
 // Policy returns the policy in force on a topic.
 func (a *Admin) Policy(ctx context.Context, tenant, topic string) (out wire.PolicyView, err error) {
 	err = a.call(ctx, http.MethodGet, topicPath(tenant, topic, "/policy"), nil, &out)

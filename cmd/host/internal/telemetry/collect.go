@@ -50,6 +50,8 @@ func topicMetrics() []topicMetric {
 		gauge("delayed_messages", "Messages that wait for a retry, or to become visible.", func(s substrate.Stats) int64 { return s.Delayed }),
 		gauge("leased_messages", "Messages that a consumer holds.", func(s substrate.Stats) int64 { return s.Leased }),
 		gauge("unflushed", "Publishes and acknowledgements that are not on disk yet.", func(s substrate.Stats) int64 { return s.Unflushed }),
+		gauge("quarantined_records", "Records that do not check.", func(s substrate.Stats) int64 { return s.Quarantined }),
+		gauge("skipped_messages", "Messages that could not be quarantined since the host started.", func(s substrate.Stats) int64 { return s.Skipped }),
 		gauge("dead_letters", "Dead letters.", func(s substrate.Stats) int64 { return s.DeadLetters }),
 		{
 			desc("oldest_unacknowledged_age_seconds", "Age of the oldest message not yet done; 0 if there is none.", "tenant", "topic"),

@@ -137,6 +137,8 @@ type TopicStats struct {
 	Delayed       int64      `json:"delayed"`
 	Leased        int64      `json:"leased"`
 	DeadLetters   int64      `json:"dead_letters"`
+	Quarantined   int64      `json:"quarantined" doc:"records that do not check"`
+	Skipped       int64      `json:"skipped" doc:"messages that could not be quarantined since the host started, and wait in their places"`
 	OldestUnacked *time.Time `json:"oldest_unacked,omitempty"`
 	Paused        bool       `json:"paused"`
 	DefaultLane   string     `json:"default_lane" enum:"auto,on,off" doc:"when the default lane is owed messages"`
