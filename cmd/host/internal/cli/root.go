@@ -96,7 +96,7 @@ func (c *command) root(began *bool) *cobra.Command {
 	flags.StringVarP(&c.format, "output", "o", formatTable, "table, json, yaml or name")
 	root.AddCommand(c.runCommand(), c.demoCommand(), c.validateCommand(), c.publishCommand(), c.topicsCommand(),
 		c.peekCommand(), c.pauseCommand(), c.resumeCommand(), c.drainCommand(), c.dlqCommand(), c.fencesCommand(), c.policyCommand(),
-		c.backupCommand(), c.restoreCommand(), c.versionCommand())
+		c.backupCommand(), c.restoreCommand(), c.invokeCommand(), c.versionCommand())
 	return root
 }
 
