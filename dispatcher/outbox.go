@@ -10,10 +10,16 @@ import (
 	"github.com/longshore/longshore/wasi/messaging"
 )
 
+// admitter is what an outbox needs of a Queue.
+type admitter interface {
+	MintID() string
+	Reserve(tenant, topic string, payloadBytes int) (*substrate.Reservation, error)
+}
+
 // outbox admits what a guest publishes during one call, and turns it into messages of the queue once the call succeeded.
 // It serves one delivery and, like the call, is not safe for concurrent use.
 type outbox struct {
-	queue     Queue
+	queue     admitter
 	context   *signedctx.Context
 	principal signedctx.Principal
 	grants    []string

@@ -81,7 +81,8 @@ func commandText(text string) string {
 	return strings.Join(parts, "\n")
 }
 
-// checkQuickStart builds the consumer that the README shows, with the command that it shows, and validates its files.
+// checkQuickStart builds the consumer that the README shows, with the command that it shows, validates its files, and runs
+// it as the page of limits does.
 func checkQuickStart(t *testing.T, binary string) {
 	t.Helper()
 	text := read(t, "README.md")
@@ -101,6 +102,7 @@ func checkQuickStart(t *testing.T, binary string) {
 	require.NotEmpty(t, build)
 	run(t, dir, []string{"GOFLAGS=", "GOWORK=off"}, "sh", "-c", build)
 	require.Contains(t, run(t, dir, nil, binary, "validate"), "valid: 1 consumer")
+	checkInvoke(t, binary, filepath.Join(dir, "greeter.wasm"))
 }
 
 // checkTranscript compares the README's transcript with a run of fewer orders. Numbers differ, and so do the lines that

@@ -36,6 +36,7 @@ const (
 	InitFuel         = 1_000_000_000 // instructions of a module's initialisation, once at deploy
 	InitDuration     = 10 * time.Second
 	ReasonBytes      = 256
+	TrialRuns        = 100_000 // calls of one longshore invoke
 )
 
 // Bounds of delivery: leases, attempts, retries.

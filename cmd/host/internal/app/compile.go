@@ -32,7 +32,7 @@ func Compile(ctx context.Context, engine *runtime.Engine, plan *config.Plan) ([]
 		}
 		var refused *runtime.ModuleError
 		if errors.As(err, &refused) {
-			faults = append(faults, c.ModuleFault(fmt.Sprintf("the host can't run it (%s): %v", refused.Stage, refused.Err), fixOf(refused)))
+			faults = append(faults, c.ModuleFault(Refusal(refused)))
 			continue
 		}
 		if err != nil {
@@ -43,6 +43,11 @@ func Compile(ctx context.Context, engine *runtime.Engine, plan *config.Plan) ([]
 		return nil, faults
 	}
 	return modules, nil
+}
+
+// Refusal says why the host doesn't run a module, and what would be right.
+func Refusal(refused *runtime.ModuleError) (problem, fix string) {
+	return fmt.Sprintf("the host can't run it (%s): %v", refused.Stage, refused.Err), fixOf(refused)
 }
 
 // fixOf says what would be right for a module that was refused.

@@ -10,6 +10,7 @@ import (
 	"github.com/longshore/longshore/cmd/host/internal/client"
 	"github.com/longshore/longshore/cmd/host/internal/wire"
 	"github.com/longshore/longshore/internal/config"
+	"github.com/longshore/longshore/runtime"
 	"github.com/longshore/longshore/substrate"
 )
 
@@ -19,7 +20,7 @@ const (
 	ExitFailed      = 1 // what was asked for could not be done
 	ExitUsage       = 2 // the command line, a file or a request is not valid
 	ExitUnreachable = 3 // no host answers
-	ExitRefused     = 4 // the host refused: not allowed, a policy, no room
+	ExitRefused     = 4 // refused: not allowed, a policy, no room, a module that can't be run
 	ExitConflict    = 5 // timed out, or another host or program is in the way
 )
 
@@ -45,13 +46,15 @@ func ExitCode(err error) int {
 		fault       config.Fault
 		unreachable *client.UnreachableError
 		problem     *wire.Problem
+		refused     *runtime.ModuleError
 	)
 	switch {
 	case err == nil:
 		return ExitOK
 	case errors.As(err, &use), errors.As(err, &faults), errors.As(err, &fault), errors.Is(err, substrate.ErrBackup):
 		return ExitUsage
-	case errors.Is(err, substrate.ErrNotEmpty), errors.Is(err, errExists), errors.Is(err, substrate.ErrStorageFull):
+	case errors.Is(err, substrate.ErrNotEmpty), errors.Is(err, errExists), errors.Is(err, substrate.ErrStorageFull),
+		errors.As(err, &refused):
 		return ExitRefused
 	case errors.As(err, &unreachable):
 		return ExitUnreachable
