@@ -146,6 +146,19 @@ func TestOrderingByKey(t *testing.T) {
 		require.Equal(t, []string{"a2"}, payloads(claim(t, l, testTopic, 10)))
 	})
 
+	inAnOrderedLog(t, "AnEarlierLeaseThatRanOutWaitsForALaterOneOfTheSameHolder", OrderKey, func(in scene) {
+		t, l := in.t, in.l
+		publishKeyed(t, l, "a1", "a2", "a3")
+		held := claim(t, l, testTopic, 2)
+		_, err := l.Extend(t.Context(), held[1].Lease, time.Hour)
+		require.NoError(t, err)
+		time.Sleep(2 * time.Minute)
+		require.Empty(t, claim(t, l, testTopic, 10))
+		require.True(t, waits(t, l, ""))
+		settle(t, l, held[1], Ack, "")
+		require.Equal(t, []string{"a1"}, payloads(claim(t, l, testTopic, 10)))
+	})
+
 	inAnOrderedLog(t, "AnEarlierOneThatIsRetriedAfterALaterOneWasAckedStillComesFirst", OrderKey, func(in scene) {
 		t, dir, l := in.t, in.dir, in.l
 		publishKeyed(t, l, "a1", "a2", "a3")
@@ -157,6 +170,17 @@ func TestOrderingByKey(t *testing.T) {
 			require.Equal(t, []string{"a1"}, payloads(claim(t, l, testTopic, 1)))
 			require.Empty(t, claim(t, l, testTopic, 1))
 		}
+	})
+
+	inAnOrderedLog(t, "AnEarlierOneThatIsRetriedWaitsForALaterOneThatIsHeld", OrderKey, func(in scene) {
+		t, l := in.t, in.l
+		publishKeyed(t, l, "a1", "a2")
+		held := claim(t, l, testTopic, 2)
+		settle(t, l, held[0], Retry, "")
+		require.Empty(t, claim(t, l, testTopic, 10))
+		require.True(t, waits(t, l, ""), "nobody polls")
+		settle(t, l, held[1], Ack, "")
+		require.Equal(t, []string{"a1"}, payloads(claim(t, l, testTopic, 10)))
 	})
 
 	inAnOrderedLog(t, "ARedrivenMessageTakesItsPlaceBeforeTheLaterOnes", OrderKey, func(in scene) {
@@ -187,6 +211,67 @@ func TestOrderingByKey(t *testing.T) {
 		for l := range eachly(t, dir, l) {
 			require.Equal(t, []string{"a3"}, payloads(claim(t, l, testTopic, 10)))
 		}
+	})
+
+	inAnOrderedLog(t, "AParkedMessageThatExpiresWhenItsTurnHasComeUnblocksTheKey", OrderKey, func(in scene) {
+		t, dir, l := in.t, in.dir, in.l
+		publishKeyed(t, l, "a1")
+		publishWith(t, l, "a2", MessageOptions{OrderingKey: "a", TTL: 10 * time.Second})
+		publishKeyed(t, l, "a3")
+		first := claimOne(t, l, testTopic)
+		require.Empty(t, claim(t, l, testTopic, 10))
+		settle(t, l, first, Ack, "")
+		time.Sleep(11 * time.Second)
+		for l := range eachly(t, dir, l) {
+			require.Equal(t, []string{"a3"}, payloads(claim(t, l, testTopic, 10)))
+		}
+	})
+
+	inAnOrderedLog(t, "AWaitingMessageSleepsWhileARedrivenOneComesFirst", OrderKey, func(in scene) {
+		t, l := in.t, in.l
+		publishKeyed(t, l, "a1", "a2")
+		settle(t, l, claimOne(t, l, testTopic), Bury, "")
+		settle(t, l, claimOne(t, l, testTopic), Retry, "")
+		_, err := l.Redrive(t.Context(), testTenant, testTopic, Redrive{})
+		require.NoError(t, err)
+		held := claim(t, l, testTopic, 10)
+		require.Equal(t, []string{"a1"}, payloads(held))
+		require.True(t, waits(t, l, ""), "nobody polls")
+		settle(t, l, held[0], Ack, "")
+		require.Equal(t, []string{"a2"}, payloads(claim(t, l, testTopic, 10)))
+	})
+
+	inAnOrderedLog(t, "ForgetsKeysThatAreDone", OrderKey, func(in scene) {
+		t, l := in.t, in.l
+		publishKeyed(t, l, "a1", "a2", "b1", "c1", "d1")
+		first := claim(t, l, testTopic, 1)
+		require.Len(t, claim(t, l, testTopic, 10), 3)
+		settleAll(t, l, first, Ack)
+		require.NoError(t, l.SetOrdering(t.Context(), testTenant, testTopic, "", OrderTopic))
+		setMode(t, l, LaneOff)
+		ln := l.find(TopicName{testTenant, testTopic}).work
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		require.Empty(t, ln.keys)
+		require.Zero(t, ln.timers.len()+ln.runnable.len()+ln.ages.len())
+		require.Empty(t, ln.parked)
+	})
+
+	inAnOrderedLog(t, "AParkedMessageExpiresUnderTheKeyThatItWasParkedBy", OrderKey, func(in scene) {
+		t, dir, l := in.t, in.dir, in.l
+		publishKeyed(t, l, "a1")
+		publishWith(t, l, "a2", MessageOptions{OrderingKey: "a", TTL: 10 * time.Second})
+		publishKeyed(t, l, "a3")
+		first := claimOne(t, l, testTopic)
+		require.Empty(t, claim(t, l, testTopic, 10))
+		require.NoError(t, l.SetOrdering(t.Context(), testTenant, testTopic, "", OrderTopic))
+		publish(t, l, testTopic, "x")
+		require.Equal(t, []string{"x"}, payloads(claim(t, l, testTopic, 10)))
+		time.Sleep(11 * time.Second)
+		settle(t, l, first, Ack, "")
+		require.Equal(t, int64(1), stats(t, l, testTopic).Parked)
+		require.Contains(t, payloads(claim(t, reopenCrashed(t, dir), testTopic, 10)), "a3")
+		require.Equal(t, []string{"a3"}, payloads(claim(t, l, testTopic, 10)))
 	})
 
 	inAnOrderedLog(t, "HoldsForWhatIsMetAfterAChange", OrderKey, func(in scene) {

@@ -49,11 +49,10 @@ type planner struct {
 	blocked bool // what follows can't be looked at before a key is free
 }
 
-// keyPlan is what a plan does to one ordering key.
+// keyPlan is what a plan does to one ordering key. What it buries or leaves holds the key until the next claim.
 type keyPlan struct {
-	taken  int  // pending messages taken from the front, and fresh ones that follow them
-	lapsed int  // leases that are over
-	held   bool // a later message may not be taken any more
+	taken  int // pending messages taken from the front, and fresh ones that follow them
+	lapsed int // leases that are over
 }
 
 // planClaim chooses what a claim takes and buries: first the messages that were delivered before and are due again, then
@@ -113,7 +112,7 @@ func (p *planner) free(hash, position uint64) bool {
 		return true
 	}
 	q, k := p.lane.keys[hash], p.key(hash)
-	return !k.held && q.leased == k.lapsed && k.taken < len(q.pending) && q.pending[k.taken] == position
+	return q.leased == k.lapsed && k.taken < len(q.pending) && q.pending[k.taken] == position
 }
 
 // planLapsed notes which flights of ordered keys have a lease that is over. They don't hold their key any more.
@@ -170,9 +169,6 @@ func (p *planner) buries(f *flight) bool {
 		}
 	}
 	p.bury(f.position, &deadRecord{attempts: f.attempt, reason: reason, died: p.now, origin: f.origin})
-	if k := p.key(f.key); k != nil {
-		k.held = true
-	}
 	return true
 }
 
@@ -192,11 +188,7 @@ func (p *planner) planRunnable() {
 }
 
 func (p *planner) takeParked(q *keyQueue, e *entry) bool {
-	if p.expired(e) {
-		p.key(q.hash).held = true
-		return false
-	}
-	if !p.room(e.origin.payloadBytes) {
+	if p.expired(e) || !p.room(e.origin.payloadBytes) {
 		return false
 	}
 	p.take(taken{position: e.position, attempt: 1, parked: true, origin: e.origin, key: q.hash}, e, "", e.origin)
@@ -233,7 +225,6 @@ func (p *planner) planEntry(st *stream, e *entry) bool {
 			return false
 		}
 		p.parked = append(p.parked, parked{e.position, hash, st.level})
-		p.key(hash).held = true
 		return true
 	}
 	if !p.room(e.origin.payloadBytes) {
@@ -246,13 +237,10 @@ func (p *planner) planEntry(st *stream, e *entry) bool {
 	return true
 }
 
-// last reports whether all earlier messages of a key are taken by this plan, and nobody else holds one.
+// last reports whether all earlier messages of a key are taken by this plan.
 func (p *planner) last(hash uint64) bool {
-	k := p.key(hash)
-	if q := p.lane.keys[hash]; q != nil && (k.taken < len(q.pending) || q.leased != k.lapsed) {
-		return false
-	}
-	return !k.held
+	q := p.lane.keys[hash]
+	return q == nil || p.key(hash).taken >= len(q.pending)
 }
 
 // expired buries a message that was never claimed, if it expired.

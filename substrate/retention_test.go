@@ -61,6 +61,22 @@ func TestRetentionByAge(t *testing.T) {
 		require.Equal(t, []string{"next"}, payloads(claimFrom(t, l, "g", 10)))
 	})
 
+	inALog(t, "MovesAGroupPastMoreThanIsInMemory", func(in scene) {
+		t, dir, l := in.t, in.dir, in.l
+		setPolicy(t, l, minute)
+		makeGroups(t, l, "g", "paused")
+		require.NoError(t, l.PauseLane(t.Context(), testTenant, testTopic, "paused", true))
+		publishN(t, l, testTopic, limits.WindowMessages+limits.SweepPositions)
+		claimFrom(t, l, "g", 1) // reads ahead
+		time.Sleep(30 * time.Second)
+		publish(t, l, testTopic, "young")
+		time.Sleep(32 * time.Second)
+		for l := range eachly(t, dir, l) {
+			require.Equal(t, int64(1), groupNamed(t, l, "g").Lag)
+			require.Contains(t, payloads(claimFrom(t, l, "g", 2)), "young")
+		}
+	})
+
 	inALog(t, "NeverRemovesWhatIsLeasedWaitsForARetryOrIsDead", func(in scene) {
 		t, dir, l := in.t, in.dir, in.l
 		setPolicy(t, l, minute)
