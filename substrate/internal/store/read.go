@@ -234,6 +234,31 @@ func (b *block) eachRecord(txn *badger.Txn, t Topic, places []place, yield func(
 // does not check is yielded with its error. The key is valid during the call; the body belongs to the callee, which must
 // not close the store. The error is ErrClosed or nil.
 func (s *Store) Scan(prefix, from []byte, yield func(key, body []byte, err error) bool) error {
+	return s.walk(prefix, from, walker{
+		single: func(item *badger.Item) bool {
+			body, err := read(item)
+			return yield(item.Key(), body, err)
+		},
+		block: func(txn *badger.Txn, t Topic, position uint64, b *block) bool { return b.scan(txn, t, position, yield) },
+	})
+}
+
+// Keys calls yield for each key that Scan would yield a record for, whether that checks or not. It reads no records.
+func (s *Store) Keys(prefix, from []byte, yield func(key []byte) bool) error {
+	return s.walk(prefix, from, walker{
+		single: func(item *badger.Item) bool { return yield(item.Key()) },
+		block:  func(txn *badger.Txn, t Topic, position uint64, b *block) bool { return b.keys(txn, t, position, yield) },
+	})
+}
+
+// walker is given what walk meets, until it returns false: entries, and blocks of messages from a position on.
+type walker struct {
+	single func(*badger.Item) bool
+	block  func(txn *badger.Txn, t Topic, position uint64, b *block) bool
+}
+
+// walk goes through what is stored under prefix from the key from on, in order.
+func (s *Store) walk(prefix, from []byte, w walker) error {
 	s.use.RLock()
 	defer s.use.RUnlock()
 	if s.closed {
@@ -245,54 +270,18 @@ func (s *Store) Scan(prefix, from []byte, yield func(key, body []byte, err error
 		blocks = s.index.from(t, position) // before the transaction begins, as for get
 	}
 	return s.view(func(txn *badger.Txn) error {
-		o := badger.DefaultIteratorOptions
-		o.Prefix = prefix
-		o.PrefetchValues = false // Badger would read ahead on goroutines of its own, which a panic in one turns into the end of the process
-		it := txn.NewIterator(o) // it holds the value logs of the blocks too
+		// Values are not prefetched: Badger would read them on goroutines of its own, and a panic in one ends the process.
+		it := txn.NewIterator(badger.IteratorOptions{Prefix: prefix}) // it holds the value logs of the blocks too
 		defer it.Close()
 		it.Seek(from)
 		for more := true; more; {
 			single := it.ValidForPrefix(prefix)
 			switch {
 			case len(blocks) > 0 && (!single || blocks[0].first < Position(it.Item().Key())):
-				more = blocks[0].scan(txn, t, position, yield)
+				more = w.block(txn, t, position, blocks[0])
 				blocks = blocks[1:]
 			case single:
-				body, err := read(it.Item())
-				more = yield(it.Item().Key(), body, err)
-				it.Next()
-			default:
-				more = false
-			}
-		}
-		return nil
-	})
-}
-
-// Keys calls yield for each key that Scan would yield a record for, whether that checks or not. It reads no records.
-func (s *Store) Keys(prefix, from []byte, yield func(key []byte) bool) error {
-	s.use.RLock()
-	defer s.use.RUnlock()
-	if s.closed {
-		return ErrClosed
-	}
-	var blocks []*block
-	t, position, isMessage := parseMessage(from)
-	if isMessage {
-		blocks = s.index.from(t, position)
-	}
-	return s.view(func(txn *badger.Txn) error {
-		it := txn.NewIterator(badger.IteratorOptions{Prefix: prefix})
-		defer it.Close()
-		it.Seek(from)
-		for more := true; more; {
-			single := it.ValidForPrefix(prefix)
-			switch {
-			case len(blocks) > 0 && (!single || blocks[0].first < Position(it.Item().Key())):
-				more = blocks[0].keys(txn, t, position, yield)
-				blocks = blocks[1:]
-			case single:
-				more = yield(it.Item().Key())
+				more = w.single(it.Item())
 				it.Next()
 			default:
 				more = false
