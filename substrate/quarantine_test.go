@@ -277,6 +277,34 @@ func TestARecordThatDoesNotCheck(t *testing.T) {
 		require.Contains(t, string(raw), "qayload 02")
 	})
 
+	t.Run("IsNotCountedByRetention", func(t *testing.T) {
+		dir := t.TempDir()
+		l := openLog(t, dir)
+		for _, group := range []string{"fast", "slow"} {
+			_, _, err := l.CreateGroup(t.Context(), testTenant, testTopic, group, GroupOptions{})
+			require.NoError(t, err)
+		}
+		publish(t, l, testTopic, numbered(4)...)
+		storeUpToDate(t, l)
+		dir = crash(t, dir)
+		flip(t, dir, "payload 02")
+		l = openLog(t, dir)
+		require.Len(t, tryClaim(t, l, "fast", 10).Quarantined, 1)
+		l = reopenTwice(t, dir)
+		bytes := int64(1)
+		require.NoError(t, l.SetPolicy(t.Context(), testTenant, testTopic, Policy{RetentionBytes: &bytes}))
+		slow := func() Group {
+			groups, err := l.Groups(testTenant, testTopic)
+			require.NoError(t, err)
+			return groups[1]
+		}
+		require.Eventually(t, func() bool { return slow().Skipped > 0 }, 10*time.Second, 10*time.Millisecond)
+		time.Sleep(100 * time.Millisecond)
+		require.EqualValues(t, 3, slow().Skipped)
+		require.Zero(t, slow().Lag)
+		require.Len(t, quarantine(t, l), 1)
+	})
+
 	t.Run("OfAPriorityTakesNoneOfALowerOneWithIt", func(t *testing.T) {
 		for _, finder := range []string{"", "g"} {
 			t.Run("FoundBy"+finder, func(t *testing.T) {
@@ -293,16 +321,27 @@ func TestARecordThatDoesNotCheck(t *testing.T) {
 				dir = crash(t, dir)
 				flip(t, dir, "payload 04")
 				l = openLog(t, dir)
-				found := tryClaim(t, l, finder, 10)
+				n := map[string]int{"": 2, "g": 10}[finder]
+				found := tryClaim(t, l, finder, n)
 				require.Equal(t, []string{"position-4"}, ids(found.Quarantined))
+				got := found.Deliveries
 				if finder != "" {
 					require.EqualValues(t, 4, stats(t, l, testTopic).Ready)
-					found = tryClaim(t, l, "", 10)
+					got = tryClaim(t, l, "", 2).Deliveries
 				}
-				require.Equal(t, []string{"payload 03", "payload 01", "payload 02", "payload 05"}, payloads(found.Deliveries))
+				got = append(got, tryClaim(t, l, "", 10).Deliveries...)
+				require.Equal(t, []string{"payload 03", "payload 01", "payload 02", "payload 05"}, payloads(got))
+				for _, st := range l.find(TopicName{testTenant, testTopic}).work.streams {
+					require.Zero(t, st.ready, "of priority %d", st.level)
+				}
+				require.Equal(t, 1, discardQuarantined(t, l, QuarantineFilter{}))
 				l = reopenTwice(t, dir)
 				require.EqualValues(t, 4, stats(t, l, testTopic).Backlog())
-				require.Len(t, tryClaim(t, l, "", 10).Deliveries, 4)
+				again := tryClaim(t, l, "", 10)
+				require.Len(t, again.Deliveries, 4)
+				require.Empty(t, again.Quarantined, "nothing leads to it")
+				_, err = l.store.Raw(topicKey().Priority(7, 4))
+				require.ErrorIs(t, err, store.ErrNotFound)
 			})
 		}
 	})

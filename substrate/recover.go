@@ -81,7 +81,7 @@ type recovery struct {
 
 // recovered sums up what was found.
 func (r *recovery) recovered() Recovered {
-	sum := Recovered{Topics: len(r.state.topics), Frames: r.frames, Crashed: r.crashed, Backlog: -int64(len(r.damaged))}
+	sum := Recovered{Topics: len(r.state.topics), Frames: r.frames, Crashed: r.crashed}
 	for _, t := range r.state.topics {
 		sum.Backlog += t.work.backlog() + t.hidden
 		t.eachLane(func(ln *lane) bool {
