@@ -70,6 +70,27 @@ func TestAMessageIsKept(t *testing.T) {
 		}
 	})
 
+	inAnOrderedLog(t, "FromWhenItWasDoneWhateverItWasBefore", OrderKey, func(in scene) {
+		t, l := in.t, in.l
+		setPolicy(t, l, Policy{KeepMilli: ptr(60_000)})
+		publishKeyed(t, l, "a1", "b1", "b2", "c1", "d1")
+		d := claim(t, l, testTopic, 2)
+		settle(t, l, d[0], Ack, "")
+		dead := claim(t, l, testTopic, 1) // parks b2
+		require.Equal(t, []string{"c1"}, payloads(dead))
+		settle(t, l, dead[0], Bury, "")
+		time.Sleep(50 * time.Second)
+		_, err := l.Discard(t.Context(), testTenant, testTopic, DeadLetterFilter{})
+		require.NoError(t, err)
+		settle(t, l, d[1], Ack, "") // b1, that was in flight
+		require.ElementsMatch(t, []string{"b2", "d1"}, emptyLane(t, l, ""), "one was parked, one was fresh")
+		require.Equal(t, 5, stored(t, l))
+		time.Sleep(30 * time.Second)
+		require.Equal(t, 4, stored(t, l), "all but the first")
+		time.Sleep(90 * time.Second)
+		require.Zero(t, stored(t, l))
+	})
+
 	inALog(t, "NoLongerThanThePolicyOfTheDaySays", func(in scene) {
 		t, l := in.t, in.l
 		setPolicy(t, l, hour)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -75,6 +76,32 @@ func TestRetentionByAge(t *testing.T) {
 			require.Equal(t, int64(1), groupNamed(t, l, "g").Lag)
 			require.Contains(t, payloads(claimFrom(t, l, "g", 2)), "young")
 		}
+	})
+
+	inALog(t, "CountsOnlyWhatTheGroupStillWaitedFor", func(in scene) {
+		t, dir, l := in.t, in.dir, in.l
+		setPolicy(t, l, minute)
+		makeGroups(t, l, "g")
+		publish(t, l, testTopic, "a")
+		publishWith(t, l, "expires", MessageOptions{TTL: time.Second})
+		publish(t, l, testTopic, "b")
+		time.Sleep(time.Minute + 3*time.Second)
+		for l := range eachly(t, dir, l) {
+			g := groupNamed(t, l, "g")
+			require.Equal(t, []int64{0, 2, 1}, []int64{g.Lag, int64(g.Skipped), g.DeadLetters})
+		}
+	})
+
+	inALog(t, "LooksAtABoundedNumberOfMessagesInAStep", func(in scene) {
+		t, l := in.t, in.l
+		makeGroups(t, l, "g")
+		publishN(t, l, testTopic, limits.SweepPositions+1)
+		storeUpToDate(t, l)
+		synctest.Wait()
+		list, more, err := l.committer.passAll(l.find(TopicName{testTenant, testTopic}), limits.SweepPositions+2, false, nil)
+		require.NoError(t, err)
+		require.True(t, more)
+		require.Equal(t, []passed{{lane: "g", cursor: limits.SweepPositions + 1, count: limits.SweepPositions}}, list)
 	})
 
 	inALog(t, "NeverRemovesWhatIsLeasedWaitsForARetryOrIsDead", func(in scene) {
@@ -244,13 +271,15 @@ func TestRetentionByBytes(t *testing.T) {
 	inALog(t, "TakesWhatIsKeptOfATopicWithoutGroups", func(in scene) {
 		t, l := in.t, in.l
 		setPolicy(t, l, five)
-		setPolicy(t, l, Policy{KeepMilli: ptr(time.Hour.Milliseconds())})
+		setPolicy(t, l, Policy{KeepMilli: ptr(60_000)})
 		for i := range 8 {
 			publish(t, l, testTopic, kilo(fmt.Sprint(i)))
 		}
 		emptyLane(t, l, "")
 		time.Sleep(5 * time.Second)
 		require.Equal(t, 5, rows(t, l, testKey().Messages()))
+		time.Sleep(2 * time.Minute)
+		require.Zero(t, rows(t, l, testKey().Messages()), "the rest goes when its time is over")
 	})
 }
 
