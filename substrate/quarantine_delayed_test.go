@@ -129,7 +129,9 @@ func TestADelayedMessageThatDoesNotCheck(t *testing.T) {
 			_, err := l.Publish(t.Context(), m)
 			require.NoError(t, err)
 			storeUpToDate(t, l)
+			l.mu.Lock()
 			due := l.state.delayed.first().due
+			l.mu.Unlock()
 			time.Sleep(time.Second)
 			synctest.Wait()
 			publish(t, l, testTopic, "payload 02") // flushes the journal
