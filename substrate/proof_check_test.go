@@ -266,7 +266,8 @@ func (h *history) checkMessage(id string, m *toldOf, left leftovers) {
 		}
 		if !m.mayDie && !m.Expires && m.claims < proofAttempts { // else it may have been redriven
 			done := m.claims - m.releases
-			require.GreaterOrEqual(h.t, delivery.Attempt, done, "attempts of %s, but for one that the crash took back: %+v", id, m)
+			// Each end of a process takes back the attempt of what was under a lease, and a history has up to three.
+			require.GreaterOrEqual(h.t, delivery.Attempt, max(1, done-2), "attempts of %s: %+v", id, m)
 			require.LessOrEqual(h.t, delivery.Attempt, done+m.openReleases+h.openClaims(m.Topic)+1, "attempts of %s: %+v", id, m)
 		}
 	}
