@@ -19,7 +19,7 @@ func TestProofOfKills(t *testing.T) {
 			if !killed {
 				t.Fatal("it was to be killed")
 			}
-			newHistory(t, done).check(e.Dir)
+			newHistory(t, done, 1).check(e.Dir)
 			acts += len(done)
 		})
 		if !ok {

@@ -152,7 +152,11 @@ func (tr *trial) try(t *testing.T, fault string, rng *rand.Rand) bool {
 	if doubtful {
 		doubt(more)
 	}
-	newHistory(t, continued(acts, more)).check(e.Dir)
+	processes := 1
+	if len(acts) > 0 {
+		processes = 2
+	}
+	newHistory(t, continued(acts, more), processes).check(e.Dir)
 	return true
 }
 
