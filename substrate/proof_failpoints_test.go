@@ -43,7 +43,7 @@ var trials = []trial{
 	{point: "store.last", phase: "work", most: 6},
 	{point: "store.written", phase: "work", most: 6},
 	{point: "store.sync", phase: "work", most: 4},
-	{point: "store.sync-folder", phase: "work", most: 2},
+	{point: "store.sync-folder", phase: "work", most: 2, small: true},
 	{point: "behind.sync", phase: "work", most: 2},
 	{point: "behind.stored", phase: "work", most: 6},
 	{point: "behind.release", phase: "work", most: 6, noError: true},

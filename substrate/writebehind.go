@@ -142,6 +142,7 @@ func (c *committer) behindDone(err error) {
 	}
 	_ = failpoint.Hit("behind.release") // nothing can fail here
 	b := c.behind.storing
+	c.behind.storing = nil // it holds the messages' bytes
 	switch {
 	case b.sync:
 		c.log.journal.Release(b.frame)
