@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime/pprof"
@@ -10,25 +11,30 @@ import (
 
 const profileSpan = 8 * time.Second
 
-// profiles writes CPU profiles of the log under 64 publishers, and in the cycle, into the folder out, and notes what part
-// of the time the journal was being written.
+// profiles writes CPU profiles of the log under 64 publishers, the same relaxed, under publishers of batches, and in the
+// cycle, into the folder out, and notes what part of the time the journal was being written.
 func (p plan) profiles(ctx context.Context, dir, out string) error {
-	err := p.profiled(ctx, dir+"/publish", filepath.Join(out, "publish_c64.pprof"), func(d *durable) (float64, error) {
-		l := load{name: "c64", publishers: 64, batch: 1, topics: 1}
-		rate, _, err := l.drive(ctx, d, profileSpan)
-		return rate, err
-	})
-	if err != nil {
-		return err
+	single := load{name: "c64", publishers: 64, batch: 1, topics: 1}
+	batches := load{name: "batch100", publishers: 8, batch: 100, topics: 1}
+	driving := func(l load) func(*durable) (float64, error) {
+		return func(d *durable) (float64, error) {
+			rate, _, err := l.drive(ctx, d, profileSpan)
+			return rate, err
+		}
 	}
-	return p.profiled(ctx, dir+"/cycle", filepath.Join(out, "cycle.pprof"), func(d *durable) (float64, error) {
-		return cycle(ctx, d, profileSpan)
-	})
+	return errors.Join(
+		p.profiled(ctx, dir+"/publish", filepath.Join(out, "publish_c64.pprof"), nil, driving(single)),
+		p.profiled(ctx, dir+"/relaxed", filepath.Join(out, "relaxed_c64.pprof"), []string{"c64/0"}, driving(single)),
+		p.profiled(ctx, dir+"/batches", filepath.Join(out, "publish_batch100.pprof"), nil, driving(batches)),
+		p.profiled(ctx, dir+"/cycle", filepath.Join(out, "cycle.pprof"), nil, func(d *durable) (float64, error) {
+			return cycle(ctx, d, profileSpan)
+		}),
+	)
 }
 
-// profiled profiles work on a new log whose journal exists.
-func (p plan) profiled(ctx context.Context, dir, path string, work func(*durable) (float64, error)) (err error) {
-	d, err := openDurable(ctx, dir, p.payload)
+// profiled profiles work on a new log whose journal exists, and of whose topics some are relaxed.
+func (p plan) profiled(ctx context.Context, dir, path string, relaxed []string, work func(*durable) (float64, error)) (err error) {
+	d, err := openRelaxed(ctx, dir, p.payload, relaxed...)
 	if err != nil {
 		return err
 	}
