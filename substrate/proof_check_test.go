@@ -1,6 +1,7 @@
 package substrate
 
 import (
+	"fmt"
 	"hash/crc32"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ type toldOf struct {
 	claims, releases, openReleases int
 	acks, openAcks                 int
 	gone                           bool // acknowledged or discarded for certain
+	discards                       bool // a discard was asked and not refused
 	openEnd                        bool // an acknowledgement or a discard was asked and not answered
 	mayDie                         bool
 	killed                         int // index of the act that buried it for certain, 0 if none
@@ -91,6 +93,7 @@ func (h *history) add(i int, a act) {
 	case a.Kind == "discard" && a.Step == "ask":
 		m := h.messages[a.IDs[0]]
 		m.gone = m.gone || answered && answer.Count > 0
+		m.discards = m.discards || outcome != "no"
 		m.openEnd = m.openEnd || outcome == "maybe"
 	case a.Kind == "pause" && a.Step == "ask" && outcome == "maybe":
 		h.unsure[a.Topic] = true
@@ -330,11 +333,24 @@ func (h *history) checkAtomic(left leftovers) {
 			continue
 		}
 		for _, d := range a.Taken {
-			if m := h.messages[d.ID]; d.Verdict == Ack && m.acks == 1 && m.openAcks == 1 {
-				require.Equal(h.t, len(missing) > 0, left.has(d.ID), "call %d was torn between %s and its outbox %v %v", a.Call, d.ID, there, missing)
+			if m := h.messages[d.ID]; d.Verdict == Ack && m.acks == 1 && m.openAcks == 1 && !m.discards {
+				require.Equal(h.t, len(missing) > 0, left.has(d.ID), "call %d was torn between %s and its outbox %v %v:%s", a.Call, d.ID, there, missing, h.about(append(missing, d.ID)...))
 			}
 		}
 	}
+}
+
+// about tells what happened to messages, a line an act.
+func (h *history) about(ids ...string) string {
+	is := func(id string) bool { return slices.Contains(ids, id) }
+	var b strings.Builder
+	for i, a := range h.acts {
+		if slices.ContainsFunc(a.IDs, is) || slices.ContainsFunc(a.Messages, func(n note) bool { return is(n.ID) }) ||
+			slices.ContainsFunc(a.Taken, func(t taking) bool { return is(t.ID) }) {
+			fmt.Fprintf(&b, "\nact %d, answered %q: %+v", i, h.answers[a.Call].Step, a)
+		}
+	}
+	return b.String()
 }
 
 // checkOrder checks that messages which were never claimed before came in the order of their positions.
