@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -99,15 +100,10 @@ func (o *MessageOptions) validateTexts() error {
 }
 
 func (o *MessageOptions) validateFeatures() error {
-	fault := &OptionError{"required features", fmt.Sprintf(
-		"at most %d names in valid UTF-8, each of 1 to %d bytes", limits.RequiredFeatures, limits.FeatureBytes)}
-	if len(o.RequiredFeatures) > limits.RequiredFeatures {
-		return fault
-	}
-	for _, f := range o.RequiredFeatures {
-		if f == "" || len(f) > limits.FeatureBytes || !utf8.ValidString(f) {
-			return fault
-		}
+	wrong := func(f string) bool { return f == "" || len(f) > limits.FeatureBytes || !utf8.ValidString(f) }
+	if len(o.RequiredFeatures) > limits.RequiredFeatures || slices.ContainsFunc(o.RequiredFeatures, wrong) {
+		return &OptionError{"required features", fmt.Sprintf(
+			"at most %d names in valid UTF-8, each of 1 to %d bytes", limits.RequiredFeatures, limits.FeatureBytes)}
 	}
 	return nil
 }
