@@ -30,6 +30,7 @@ var layers = []struct {
 	{"wasi/messaging", []string{"limits"}},
 	{"runtime/internal/wasmbin", []string{"limits"}},
 	{"runtime/internal/meter", []string{"limits", "runtime/internal/wasmbin"}},
+	{"runtime/internal/cow", nil},
 	{"runtime", []string{"limits", "runtime/internal", "wasi/messaging"}},
 	{"dispatcher", []string{"limits", "signedctx", "substrate", "wasi/messaging", "runtime"}},
 	{"internal/config", []string{"limits"}},

@@ -30,7 +30,37 @@ func TestGo(t *testing.T) {
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) { c.run(t, module) })
 	}
+	t.Run("EachMessageDrawsItsOwnRandomNumbers", func(t *testing.T) { randomness(t, module) })
 	require.NoError(t, engine.Close(t.Context()))
+}
+
+// randomness sees which ways to draw at random repeat from one message to the next.
+func randomness(t *testing.T, module *runtime.Module) {
+	t.Helper()
+	const messages = 20
+	drawn := map[string]map[string]bool{} // by way
+	for range messages {
+		call := messaging.NewCall(messaging.CallOptions{
+			Message: to("random", messaging.Message{}), Limits: patient(),
+			Admit: func(string, messaging.Message) (messaging.Admission, *messaging.PublishError) {
+				return messaging.Admission{}, nil
+			},
+			Log: func(_ string, line []byte) { t.Errorf("it wrote %q", line) },
+		})
+		require.Equal(t, runtime.OK, module.Invoke(t.Context(), call).Class)
+		for line := range strings.Lines(string(call.Outbox()[0].Message.Data)) {
+			way, what, _ := strings.Cut(strings.TrimSpace(line), " ")
+			if drawn[way] == nil {
+				drawn[way] = map[string]bool{}
+			}
+			drawn[way][what] = true
+		}
+	}
+	require.Equal(t, map[string]bool{"true": true}, drawn["known"])
+	for _, way := range []string{"math/rand/v2", "math/rand", "maphash", "map", "select", "crypto/rand"} {
+		require.Len(t, drawn[way], messages, way)
+	}
+	require.Len(t, drawn["initialisation"], 1, "as documented")
 }
 
 // conformance is one case that every SDK's guest must pass.
@@ -78,6 +108,7 @@ func cases() []conformance {
 			name: "APanicAfterPublishing", give: to("forget/3", messaging.Message{}),
 			reason: "guest-trap: unreachable", log: "panic: forget it",
 		},
+		{name: "TheWarmUpWasRun", give: to("warm", messaging.Message{}), want: []messaging.Message{{Topic: "out", Data: []byte("warm")}}},
 		{name: "AnExitTellsItsCode", give: to("exit/7", messaging.Message{}), reason: "exit 7"},
 	}
 	for _, errorCase := range []string{"timeout", "connection", "permission-denied", "other"} {

@@ -39,6 +39,16 @@ const (
 	TrialRuns        = 100_000 // calls of one longshore invoke
 )
 
+// Bounds of the instances that a module's messages run in.
+const (
+	IdleInstances = 256              // kept by a host, of all modules; each module keeps one a processor
+	InstanceTrim  = 10 * time.Second // idle, after which an instance gives back the memory that its messages wrote
+	InstanceIdle  = time.Minute      // idle, after which an instance is thrown away
+	InstanceSweep = 5 * time.Second  // between two looks for such
+	ReuseMessages = 1_000            // of one instance that keeps its state
+	ReuseAge      = 10 * time.Minute // of such an instance
+)
+
 // Bounds of delivery: leases, attempts, retries.
 const (
 	LeaseDuration       = 30 * time.Second

@@ -16,7 +16,9 @@ type wasmModule struct {
 	noAlloc  bool   // no cabi_realloc
 	realloc  string // body of cabi_realloc; "" = it answers 32768
 	exported string // name under which the first import is exported; "" = none
-	extra    string // one more exported function of the handler's type
+	extra    string // one more exported function, of the handler's type if extraBody is ""
+
+	extraBody string // () -> ()
 }
 
 // wasmImport is a function import; types are value type bytes.
@@ -82,7 +84,10 @@ func (m wasmModule) assemble() []byte {
 	if m.exported != "" {
 		export(m.exported, 0, 0)
 	}
-	if m.extra != "" {
+	switch {
+	case m.extra != "" && m.extraBody != "":
+		export(m.extra, 0, define("", "", m.extraBody))
+	case m.extra != "":
 		export(m.extra, 0, define(i32, i32, opConst(0)))
 	}
 	var sections []byte

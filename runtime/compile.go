@@ -49,8 +49,13 @@ func (e *ModuleError) Unwrap() error { return e.Err }
 
 // Compile makes a module ready for Invoke, under the bounds of g. name stands for the module in errors. The error is a
 // *ModuleError, unless the engine is closed. Compiling itself can't be cancelled: it is bounded by the caps of the
-// first stage; initialisation ends with ctx.
+// first stage; initialisation ends with ctx. Every message gets a clean instance.
 func (e *Engine) Compile(ctx context.Context, name string, wasm []byte, g limits.Guest) (*Module, error) {
+	return e.CompileFor(ctx, name, wasm, g, Instances{})
+}
+
+// CompileFor is Compile for a module whose instances are kept as o says.
+func (e *Engine) CompileFor(ctx context.Context, name string, wasm []byte, g limits.Guest, o Instances) (*Module, error) {
 	e.inUse.RLock()
 	defer e.inUse.RUnlock()
 	refused := func(s Stage, err error) error { return &ModuleError{Module: name, Stage: s, Err: err} }
@@ -73,13 +78,15 @@ func (e *Engine) Compile(ctx context.Context, name string, wasm []byte, g limits
 	if err != nil {
 		return nil, refused(StageCompile, err)
 	}
-	m := &Module{engine: e, runtime: r, compiled: compiled, info: info, digest: digest(wasm)}
-	if err := errors.Join(messaging.Check(compiled, moduleWASI, meter.ImportModule), checkWASI(compiled)); err != nil {
-		return nil, refused(StageInterface, errors.Join(err, compiled.Close(ctx)))
+	m := &Module{engine: e, runtime: r, compiled: compiled, info: info, digest: digest(wasm), instances: o.withDefaults()}
+	err = errors.Join(messaging.Check(compiled, moduleWASI, meter.ImportModule), checkWASI(compiled), m.checkWarmUp(o.WarmUp))
+	if err != nil {
+		return nil, refused(StageInterface, errors.Join(err, m.free(ctx)))
 	}
 	if err := m.initialise(ctx, g); err != nil {
-		return nil, refused(StageInitialise, errors.Join(err, compiled.Close(ctx)))
+		return nil, refused(StageInitialise, errors.Join(err, m.free(ctx)))
 	}
+	e.remember(m)
 	return m, nil
 }
 

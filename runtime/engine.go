@@ -4,12 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
+	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/runtime/internal/cow"
 	"github.com/longshore/longshore/wasi/messaging"
 )
 
@@ -22,12 +28,20 @@ type Options struct {
 
 // Engine compiles modules. It is safe for concurrent use.
 type Engine struct {
-	cache wazero.CompilationCache
+	cache    wazero.CompilationCache
+	memories *cow.System
+	idle     atomic.Int64 // instances in the pools of all modules
+
+	stopOnce sync.Once
+	stop     chan struct{} // closed to end the sweeping
+	stopped  chan struct{} // closed when it has ended
+
 	// inUse is held for reading by whatever uses the runtimes, so that Close waits for it.
 	inUse sync.RWMutex
 
 	mu       sync.Mutex
 	runtimes map[uint32]wazero.Runtime // by memory limit in pages, because wazero's limit is one of a runtime; nil = closed
+	modules  map[*Module]struct{}      // that are open
 }
 
 // errClosed says that an engine or a module was closed.
@@ -36,8 +50,11 @@ var errClosed = errors.New("closed")
 // features is the WebAssembly that modules may use, as far as runtime/internal/wasmbin lets it through.
 const features = api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall | experimental.CoreFeaturesExtendedConst
 
-// New makes an engine.
-func New(_ context.Context, o Options) (*Engine, error) {
+// New makes an engine, which must be closed.
+func New(ctx context.Context, o Options) (*Engine, error) { return newEngine(ctx, o) }
+
+// newEngine is New with the methods that may be used to clean instances; without any, the best one that works.
+func newEngine(ctx context.Context, o Options, methods ...cow.Method) (*Engine, error) {
 	cache := wazero.NewCompilationCache()
 	if o.CacheDir != "" {
 		var err error
@@ -45,24 +62,79 @@ func New(_ context.Context, o Options) (*Engine, error) {
 			return nil, fmt.Errorf("runtime: compilation cache: %w", err)
 		}
 	}
-	return &Engine{cache: cache, runtimes: map[uint32]wazero.Runtime{}}, nil
+	memories, err := cow.Open(methods...)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("runtime: %w", err), cache.Close(ctx))
+	}
+	e := &Engine{
+		cache: cache, memories: memories, runtimes: map[uint32]wazero.Runtime{}, modules: map[*Module]struct{}{},
+		stop: make(chan struct{}), stopped: make(chan struct{}),
+	}
+	go e.sweep(context.WithoutCancel(ctx))
+	return e, nil
+}
+
+// Cleaning names the way in which instances are cleaned between messages, as the package runtime/internal/cow does: the
+// fastest that this system has.
+func (e *Engine) Cleaning() string { return e.memories.Method().String() }
+
+// sweep looks after the instances that are idle, until the engine is closed.
+func (e *Engine) sweep(ctx context.Context) {
+	defer close(e.stopped)
+	t := time.NewTicker(limits.InstanceSweep)
+	defer t.Stop()
+	for {
+		select {
+		case <-e.stop:
+			return
+		case now := <-t.C:
+			for _, m := range e.open() {
+				m.sweep(ctx, now)
+			}
+		}
+	}
+}
+
+// open returns the modules that are open.
+func (e *Engine) open() []*Module {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Collect(maps.Keys(e.modules))
+}
+
+func (e *Engine) forget(m *Module) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.modules, m)
+}
+
+// remember makes Close close m too.
+func (e *Engine) remember(m *Module) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.modules[m] = struct{}{}
 }
 
 // Close waits for the calls in flight, then frees all modules. Closing twice is harmless.
 func (e *Engine) Close(ctx context.Context) error {
+	e.stopOnce.Do(func() { close(e.stop) })
+	<-e.stopped
 	e.inUse.Lock()
 	defer e.inUse.Unlock()
+	var errs []error
+	for _, m := range e.open() {
+		errs = append(errs, m.Close(ctx))
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.runtimes == nil {
 		return nil
 	}
-	var errs []error
 	for _, r := range e.runtimes {
 		errs = append(errs, r.Close(ctx))
 	}
 	e.runtimes = nil
-	return errors.Join(append(errs, e.cache.Close(ctx))...)
+	return errors.Join(append(errs, e.cache.Close(ctx), e.memories.Close())...)
 }
 
 // runtimeFor returns the wazero runtime for modules that may have so many pages of memory, made when first needed.

@@ -1,156 +1,152 @@
 package runtime
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/longshore/longshore/runtime/internal/cow"
 	"github.com/longshore/longshore/runtime/internal/meter"
 	"github.com/longshore/longshore/wasi/messaging"
 )
 
-// snapshot is the state of a module after its initialisation: what a new instance must hold to be ready for a message.
-// It is never changed once taken.
-type snapshot struct {
-	memoryPages uint32
-	memory      []chunk  // what isn't zero, in order
-	globals     []uint64 // of snapshotGlobals
+// instance is a place for one message after another: a memory, and the wazero instance on it. One goroutine has it at a
+// time: that of the call which runs in it, or whoever took it out of the pool.
+type instance struct {
+	memory   cow.Memory
+	module   api.Module // nil if the next message needs a new one
+	guest    *messaging.Instance
+	controls controls
+	globals  []api.MutableGlobal // in the order of Info.Globals
+
+	made      time.Time
+	messages  int64     // begun
+	idleSince time.Time // while it is in the pool
+	trimmed   bool      // since then
 }
 
-// chunk is a piece of memory.
-type chunk struct {
-	offset uint32
-	bytes  []byte
+// controls are the globals of the metering, which tell what a call used.
+type controls struct{ fuel, memoryFailed api.Global }
+
+func newControls(module api.Module, info meter.Info) controls {
+	return controls{module.ExportedGlobal(info.FuelGlobal), module.ExportedGlobal(info.MemoryFailedGlobal)}
 }
 
-// chunkBytes is the grain at which zero memory is left out of a snapshot: a page of most processors.
-const chunkBytes = 4096
-
-// newInstance returns an instance that is ready for a message: a copy of the snapshot, or, if copying can't be faithful,
-// one that was initialised just now.
-func (m *Module) newInstance(ctx context.Context) (api.Module, error) {
-	if m.snapshot == nil {
-		return m.initialInstance(ctx)
-	}
-	instance, err := m.bareInstance(withMemoryFor(ctx, uint64(m.snapshot.memoryPages)*pageBytes))
+// newInstance returns an instance that is ready for a message.
+func (m *Module) newInstance(ctx context.Context) (*instance, error) {
+	memory, err := m.snapshot.memory.Memory(uint64(m.info.MemoryMax))
 	if err != nil {
 		return nil, err
 	}
-	if err := m.snapshot.restore(instance, m.info); err != nil {
-		closeInstance(ctx, instance)
-		return nil, err
+	in := &instance{memory: memory, made: time.Now()}
+	if err := m.instantiate(ctx, in); err != nil {
+		return nil, errors.Join(err, in.close(ctx))
 	}
-	return instance, nil
+	return in, nil
 }
 
-// initialInstance returns an instance whose data is written and whose start functions ran.
-func (m *Module) initialInstance(ctx context.Context) (api.Module, error) {
-	instance, err := m.bareInstance(ctx)
+// instantiate puts a wazero instance with the state of the snapshot on a memory that holds the image.
+func (m *Module) instantiate(ctx context.Context, in *instance) error {
+	module, err := m.bareInstance(ctx, in.memory)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := m.initInstance(ctx, instance); err != nil {
-		closeInstance(ctx, instance)
-		return nil, err
+	in.module, in.guest, in.controls = module, messaging.NewInstance(module), newControls(module, m.info)
+	in.globals = in.globals[:0]
+	for _, name := range m.info.Globals {
+		g, ok := module.ExportedGlobal(name).(api.MutableGlobal)
+		if !ok {
+			return fmt.Errorf("global %q can't be set", name)
+		}
+		in.globals = append(in.globals, g)
 	}
-	return instance, nil
+	memory := module.Memory()
+	if has := uint64(memory.Size()); has < m.snapshot.memoryBytes {
+		if _, ok := memory.Grow(uint32((m.snapshot.memoryBytes - has) / pageBytes)); !ok {
+			return fmt.Errorf("memory can't grow to the %d bytes that it had after initialisation", m.snapshot.memoryBytes)
+		}
+	}
+	in.restoreGlobals(m)
+	return nil
 }
 
-// bareInstance returns an instance without data, in which no guest code ran.
-func (m *Module) bareInstance(ctx context.Context) (api.Module, error) {
+// bareInstance returns a wazero instance on a memory, in which no guest code ran.
+func (m *Module) bareInstance(ctx context.Context, memory cow.Memory) (api.Module, error) {
 	// Nothing reads the random source, but wazero would seed one of its own, which takes longer than all the rest.
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(rand.Reader)
-	instance, err := m.runtime.InstantiateModule(ctx, m.compiled, config)
+	instance, err := m.runtime.InstantiateModule(withMemory(ctx, memory), m.compiled, config)
 	if err != nil {
 		return nil, fmt.Errorf("instantiating: %w", err)
 	}
 	return instance, nil
 }
 
-// closeInstance throws an instance away, in which nothing may run any more.
+// restoreGlobals gives every mutable global the value of the snapshot.
+func (in *instance) restoreGlobals(m *Module) {
+	for i, g := range in.globals {
+		g.Set(m.snapshot.globals[i])
+	}
+}
+
+// restoreControls gives those globals the value of the snapshot that a call counts with.
+func (in *instance) restoreControls(m *Module) {
+	for i, name := range m.info.Globals {
+		switch name {
+		case m.info.FuelGlobal, m.info.DepthGlobal, m.info.MemoryFailedGlobal:
+			in.globals[i].Set(m.snapshot.globals[i])
+		}
+	}
+}
+
+// reset gives an instance the state of the snapshot again, on the goroutine that ran the message. Where that can't be
+// done, because the module changes what a snapshot doesn't hold, or because its memory has grown to its maximum and so
+// can't be made smaller, the next message gets a new wazero instance on the same memory.
+func (in *instance) reset(ctx context.Context, m *Module) error {
+	if _, err := in.memory.Reset(); err != nil {
+		return err
+	}
+	if !m.info.FaithfulReset || !in.shrink(m.snapshot.memoryBytes) {
+		in.closeModule(ctx)
+		return nil
+	}
+	in.restoreGlobals(m)
+	return nil
+}
+
+// shrink makes the memory as small as it was, and reports whether that could be done: wazero takes a new size only from
+// one that grows.
+func (in *instance) shrink(bytes uint64) bool {
+	memory := in.module.Memory()
+	if uint64(memory.Size()) == bytes {
+		return true
+	}
+	in.memory.Publish(bytes)
+	_, ok := memory.Grow(1)
+	in.memory.Publish(0)
+	return ok
+}
+
+// close gives the instance back. Nothing may run in it, or use its memory, any more.
+func (in *instance) close(ctx context.Context) error {
+	in.closeModule(ctx)
+	return in.memory.Close()
+}
+
+func (in *instance) closeModule(ctx context.Context) {
+	if in.module != nil {
+		closeInstance(ctx, in.module)
+	}
+	in.module, in.guest, in.controls = nil, nil, controls{}
+	clear(in.globals)
+}
+
+// closeInstance throws a wazero instance away, in which nothing may run any more.
 func closeInstance(ctx context.Context, instance api.Module) {
 	// It has no files or sockets, whose closing alone could fail.
 	_ = instance.Close(ctx)
-}
-
-// initInstance writes the data of a bare instance and runs its start functions.
-func (m *Module) initInstance(ctx context.Context, instance api.Module) error {
-	for i, s := range m.info.DataSegments {
-		if !instance.Memory().Write(s.Offset, s.Bytes) {
-			return fmt.Errorf("data segment %d (%d bytes at %d) is outside of memory", i, len(s.Bytes), s.Offset)
-		}
-	}
-	starts := []string{m.info.StartExport, messaging.ExportInitialize}
-	for _, name := range starts {
-		if name == "" {
-			continue
-		}
-		f := instance.ExportedFunction(name)
-		if f == nil {
-			continue // _initialize is optional
-		}
-		if _, err := f.Call(ctx); err != nil {
-			return fmt.Errorf("start function: %w", err)
-		}
-	}
-	return nil
-}
-
-// takeSnapshot copies the state of an instance.
-func takeSnapshot(instance api.Module, info meter.Info) *snapshot {
-	memory := instance.Memory()
-	s := &snapshot{memoryPages: memory.Size() / pageBytes}
-	all, _ := memory.Read(0, memory.Size())
-	zero := make([]byte, chunkBytes)
-	for at := 0; at < len(all); at += chunkBytes {
-		page := all[at : at+chunkBytes]
-		if bytes.Equal(page, zero) {
-			continue
-		}
-		if n := len(s.memory); n > 0 && int(s.memory[n-1].offset)+len(s.memory[n-1].bytes) == at {
-			s.memory[n-1].bytes = append(s.memory[n-1].bytes, page...)
-			continue
-		}
-		s.memory = append(s.memory, chunk{offset: uint32(at), bytes: bytes.Clone(page)})
-	}
-	for _, name := range snapshotGlobals(info) {
-		s.globals = append(s.globals, instance.ExportedGlobal(name).Get())
-	}
-	return s
-}
-
-// restore gives a bare instance the state of the snapshot.
-func (s *snapshot) restore(instance api.Module, info meter.Info) error {
-	memory := instance.Memory()
-	if has := memory.Size() / pageBytes; has < s.memoryPages {
-		if _, ok := memory.Grow(s.memoryPages - has); !ok {
-			return fmt.Errorf("memory can't grow to the %d pages that it had after initialisation", s.memoryPages)
-		}
-	}
-	for _, c := range s.memory {
-		memory.Write(c.offset, c.bytes)
-	}
-	for i, name := range snapshotGlobals(info) {
-		g, ok := instance.ExportedGlobal(name).(api.MutableGlobal)
-		if !ok {
-			return fmt.Errorf("global %q can't be set", name)
-		}
-		g.Set(s.globals[i])
-	}
-	return nil
-}
-
-// snapshotGlobals names the mutable globals of the module itself. Those of the metering are new in every instance.
-func snapshotGlobals(info meter.Info) []string {
-	var names []string
-	for _, name := range info.Globals {
-		if name != info.FuelGlobal && name != info.DepthGlobal && name != info.MemoryFailedGlobal {
-			names = append(names, name)
-		}
-	}
-	return names
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -161,96 +160,6 @@ func TestInvoke_HostPanic(t *testing.T) {
 			o.Log = func(string, []byte) { panic("boom") }
 		}))
 		require.Equal(t, "host-panic", o.Reason())
-	})
-}
-
-// No message sees what another one did.
-func TestCleanInstance(t *testing.T) {
-	t.Run("StateIsGoneInTheNextMessage", func(t *testing.T) {
-		m := goGuest(t)
-		for i := range 3 {
-			o := m.Invoke(t.Context(), newCall(fmt.Sprintf("remember %d", i), nil))
-			require.Equal(t, `call 1, cell ""`, o.GuestText)
-		}
-	})
-	t.Run("StateOfAFailedCallIsGone", func(t *testing.T) {
-		m := goGuest(t)
-		require.Equal(t, runtime.Trap, m.Invoke(t.Context(), newCall("remember-then-panic x", nil)).Class)
-		require.Equal(t, `call 1, cell ""`, m.Invoke(t.Context(), newCall("remember y", nil)).GuestText)
-	})
-	t.Run("ConcurrentMessagesDontSeeEachOther", func(t *testing.T) {
-		m := goGuest(t)
-		var wg sync.WaitGroup
-		answers := make(chan string, 40)
-		for i := range 4 {
-			wg.Go(func() {
-				for j := range 10 {
-					answers <- m.Invoke(t.Context(), newCall(fmt.Sprintf("remember %d-%d", i, j), nil)).GuestText
-				}
-			})
-		}
-		wg.Wait()
-		close(answers)
-		for a := range answers {
-			require.Equal(t, `call 1, cell ""`, a)
-		}
-	})
-
-	// Small guests that write everything they have, and trap if they find it written before. The second kind changes
-	// what a snapshot doesn't hold, so that it is initialised for each message.
-	const (
-		getGlobal0, setGlobal0 = "\x23\x00", "\x24\x00"
-		trapIf                 = "\x04\x40\x00\x0b" // if unreachable end
-		tableSet0, refFunc     = "\x26\x00", "\xd2"
-		tableGet0, refIsNull   = "\x25\x00", "\xd1"
-		memorySize             = "\x3f\x00"
-		opEqz                  = "\x45"
-	)
-	memory := opLoad(4096) + trapIf + opStore(4096) +
-		getGlobal0 + trapIf + opConst(1) + setGlobal0 +
-		memorySize + opConst(1) + "\x47" + trapIf + opConst(1) + opGrow + opDrop +
-		opConst(1024) + "\x28\x02\x00" + opConst(7) + "\x47" + trapIf + opConst(1024) + opConst(8) + "\x36\x02\x00"
-	guests := map[string]wasmModule{
-		"MemoryGlobalsSize": {handler: []byte(memory + opConst(0)), data: []byte{7, 0, 0, 0}},
-		"Tables": {
-			table:   true,
-			handler: []byte(opConst(3) + tableGet0 + refIsNull + opEqz + trapIf + opConst(3) + refFunc + "\x00" + tableSet0 + memory + opConst(0)),
-			data:    []byte{7, 0, 0, 0},
-		},
-		"Segments": {
-			passive: []byte("xxxx"),
-			handler: []byte(opConst(64) + opConst(0) + opConst(4) + opInit0 + opDataDrop0 + opConst(0)),
-		},
-	}
-	for name, g := range guests {
-		t.Run(name, func(t *testing.T) {
-			m := compile(t, g)
-			for range 3 {
-				o := m.Invoke(t.Context(), newCall("", nil))
-				require.Equal(t, runtime.OK, o.Class, o.Err)
-			}
-		})
-	}
-	t.Run("WhatASnapshotCantHoldIsInitialisedEachTime", func(t *testing.T) {
-		m := compile(t, wasmModule{
-			table:   true,
-			init:    []byte(opConst(3) + refFunc + "\x00" + tableSet0),
-			handler: []byte(opConst(3) + tableGet0 + refIsNull + trapIf + opConst(0)),
-		})
-		for range 2 {
-			o := m.Invoke(t.Context(), newCall("", nil))
-			require.Equal(t, runtime.OK, o.Class, o.Err)
-		}
-	})
-	t.Run("InitialisationIsNotRepeatedButItsStateIsThere", func(t *testing.T) {
-		m := compile(t, wasmModule{
-			data:    []byte{7, 0, 0, 0},
-			start:   []byte(opConst(1028) + opLoad(1024) + "\x36\x02\x00"),
-			init:    []byte(opConst(1032) + opLoad(1028) + "\x36\x02\x00" + opConst(2) + opGrow + opDrop),
-			handler: []byte(opLoad(1032) + opConst(7) + "\x47" + trapIf + memorySize + opConst(3) + "\x47" + trapIf + opConst(0)),
-		})
-		o := m.Invoke(t.Context(), newCall("", nil))
-		require.Equal(t, runtime.OK, o.Class, o.Err)
 	})
 }
 

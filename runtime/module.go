@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -9,19 +10,21 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
-	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/runtime/internal/meter"
 	"github.com/longshore/longshore/wasi/messaging"
 )
 
-// Module is a compiled consumer. It is safe for concurrent use.
+// Module is a compiled consumer, with the instances that its messages run in. It is safe for concurrent use.
 type Module struct {
-	engine   *Engine
-	runtime  wazero.Runtime
-	compiled wazero.CompiledModule
-	info     meter.Info
-	digest   string
-	snapshot *snapshot // state after initialisation; nil if each message must initialise anew
+	engine    *Engine
+	runtime   wazero.Runtime
+	compiled  wazero.CompiledModule
+	info      meter.Info
+	digest    string
+	instances Instances
+	warmUp    string // export that warms it up
+	snapshot  *snapshot
+	pool      pool
 
 	// inUse is held for reading by calls, so that Close waits for them.
 	inUse  sync.RWMutex
@@ -31,7 +34,7 @@ type Module struct {
 // Digest returns the SHA-256 of the module's original bytes, in hex.
 func (m *Module) Digest() string { return m.digest }
 
-// Close waits for the calls in flight, then frees the module. Later calls end as ModuleFault.
+// Close waits for the calls in flight, then frees the module and its instances. Later calls end as ModuleFault.
 func (m *Module) Close(ctx context.Context) error {
 	m.inUse.Lock()
 	defer m.inUse.Unlock()
@@ -39,11 +42,23 @@ func (m *Module) Close(ctx context.Context) error {
 		return nil
 	}
 	m.closed = true
-	return m.compiled.Close(ctx)
+	m.engine.forget(m)
+	return m.free(ctx)
 }
 
-// Invoke handles the call's message in a clean instance, within the call's limits. Cancelling ctx ends it at its next
-// safe point, as Interrupted. It may be called from many goroutines, each with a Call of its own.
+// free gives back what the module holds; nobody uses it any more.
+func (m *Module) free(ctx context.Context) error {
+	m.closeIdle(ctx, time.Now())
+	var err error
+	if m.snapshot != nil {
+		err = m.snapshot.memory.Close()
+	}
+	return errors.Join(err, m.compiled.Close(ctx))
+}
+
+// Invoke handles the call's message in an instance that nothing of another message is in, unless Instances.Reuse asks for
+// that, within the call's limits. Cancelling ctx ends it at its next safe point, as Interrupted. It may be called from many
+// goroutines, each with a Call of its own.
 func (m *Module) Invoke(ctx context.Context, call *messaging.Call) Outcome {
 	started := time.Now()
 	r := &run{module: m, call: call}
@@ -68,7 +83,7 @@ type run struct {
 	memoryRefused bool
 }
 
-// handle makes an instance, hands it the message, and throws it away. A panic of the host's own code becomes an error.
+// handle takes an instance, hands it the message, and gives it back. A panic of the host's own code becomes an error.
 func (r *run) handle(ctx context.Context) (answer *messaging.GuestError, err error) {
 	defer recoverTo(&err)
 	defer r.call.FlushLog()
@@ -81,18 +96,25 @@ func (r *run) handle(ctx context.Context) (answer *messaging.GuestError, err err
 		return nil, &faultError{fmt.Errorf("module %s: %w", m.digest, errClosed)}
 	}
 	ctx = r.start(ctx, r.call.Limits().Fuel)
-	instance, err := m.newInstance(ctx)
+	in, err := m.takeInstance(ctx)
 	if err != nil {
 		return nil, &faultError{err}
 	}
-	defer r.discard(ctx, instance)
+	healthy := false // also if a panic gets through
+	defer func() {
+		r.note(in.controls, in.module)
+		m.giveBack(ctx, in, healthy)
+	}()
 	if err := r.call.Check(ctx); err != nil {
+		healthy = true
 		return nil, err // making the instance took all the time
 	}
-	answer, err = r.call.Handle(ctx, instance)
+	in.messages++
+	answer, err = r.call.Handle(ctx, in.guest)
 	if err == nil && !time.Now().Before(r.call.Deadline()) {
 		return nil, messaging.ErrTimeout // after the last safe point
 	}
+	healthy = err == nil
 	return answer, err
 }
 
@@ -102,12 +124,11 @@ func (r *run) start(ctx context.Context, fuelLimit int64) context.Context {
 	return context.WithValue(r.call.Start(ctx), fuelKey{}, r.fuel)
 }
 
-// discard reads what the instance used, then closes it. The guest has returned: nothing runs in the instance.
-func (r *run) discard(ctx context.Context, instance api.Module) {
-	r.fuelUsed = r.fuel.used(int64(instance.ExportedGlobal(r.module.info.FuelGlobal).Get()))
-	r.memoryRefused = instance.ExportedGlobal(r.module.info.MemoryFailedGlobal).Get() != 0
+// note reads what an instance used. The guest has returned: nothing runs in it.
+func (r *run) note(c controls, instance api.Module) {
+	r.fuelUsed = r.fuel.used(int64(c.fuel.Get()))
+	r.memoryRefused = c.memoryFailed.Get() != 0
 	r.memoryBytes = int64(instance.Memory().Size())
-	closeInstance(ctx, instance)
 }
 
 // outcome says how the call ended.
@@ -121,35 +142,6 @@ func (r *run) outcome(answer *messaging.GuestError, err error) Outcome {
 		o.Class, o.Detail, o.GuestText = GuestError, answer.Case.String(), answer.Text
 	}
 	return o
-}
-
-// initialise runs the module's initialisation on a template, and keeps the state that results. A call's bounds are not
-// meant for it, but for those that are built into the module.
-func (m *Module) initialise(ctx context.Context, g limits.Guest) error {
-	bounds := limits.DefaultGuest()
-	bounds.CallDuration, bounds.CallDepth = limits.InitDuration, g.CallDepth
-	r := &run{module: m, call: messaging.NewCall(messaging.CallOptions{Limits: bounds})}
-	err := r.capture(ctx)
-	if err == nil {
-		return nil
-	}
-	class, _ := classify(err, r.memoryRefused)
-	return fmt.Errorf("%s: %w", class, &guestError{err})
-}
-
-// capture makes the template, initialises it, and takes the snapshot.
-func (r *run) capture(ctx context.Context) (err error) {
-	defer recoverTo(&err)
-	ctx = r.start(ctx, limits.InitFuel)
-	template, err := r.module.initialInstance(ctx)
-	if err != nil {
-		return err
-	}
-	defer r.discard(ctx, template)
-	if r.module.info.FaithfulReset {
-		r.module.snapshot = takeSnapshot(template, r.module.info)
-	}
-	return nil
 }
 
 // recoverTo turns a panic into an error.

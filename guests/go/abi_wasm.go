@@ -52,3 +52,6 @@ func abiPostHandle(uint32) { guest.postReturn() }
 func abiRealloc(old, oldSize, align, size uint32) uint32 {
 	return guest.heap.realloc(old, oldSize, align, size)
 }
+
+//go:wasmexport longshore:guest/warm-up@0.1.0
+func abiWarmUp() { guest.warm() }

@@ -23,8 +23,12 @@
 //
 // # What a handler may rely on
 //
-// The host calls the handler once for each delivery, one at a time, each in an instance of the module that has just been
-// initialised: what a handler leaves in variables is gone at the next message. What init functions prepared is there.
+// The host calls the handler once for each delivery, one at a time, each in an instance of the module that is as it was
+// after initialisation: what a handler leaves in variables is gone at the next message, unless the manifest says
+// "instance: reuse". What init functions and WarmUp prepared is there.
+//
+// What init functions drew at random is the same in every message: the seed of a generator, or of a hash/maphash, the order
+// of a map's keys. What a handler draws is not, because each message gives Go's generators a new seed; see FreshRandomness.
 //
 // Publishing from inside a handler appends to the delivery's outbox. The host commits the outbox together with the
 // acknowledgement if the handler returns nil, and drops it if the handler returns an error, panics, or is stopped by one of
@@ -50,6 +54,8 @@
 //	lower.go      Go values to bytes for the host
 //	lift.go       bytes from the host to Go values
 //	memory.go     the memory that the host asks for
+//	warmup.go     WarmUp
+//	random*.go    a new seed for each message
 //	abi_*.go      imports and exports
 package longshore
 
@@ -92,6 +98,7 @@ var guest instance
 // instance is what the module remembers between calls from the host.
 type instance struct {
 	handler func(m *Message) error
+	warmUp  func()
 	heap    heap   // memory that the host was given and that isn't adopted yet
 	result  *arena // the handler's result, until the host has read it
 
@@ -106,6 +113,7 @@ func (g *instance) handle(message uint32) uint32 {
 	if g.handler == nil {
 		panic("longshore: no handler: call longshore.Handle from an init function")
 	}
+	freshenRandomness()
 	g.handling = true
 	err := g.handler(g.liftMessage(message))
 	g.handling = false

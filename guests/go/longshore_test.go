@@ -12,6 +12,18 @@ func TestHandle(t *testing.T) {
 	mustPanic(t, func() { Handle(func(*Message) error { return nil }) })
 }
 
+func TestWarmUp(t *testing.T) {
+	t.Cleanup(func() { guest.warmUp = nil })
+	guest.warm() // without one nothing happens
+	mustPanic(t, func() { WarmUp(nil) })
+	calls := 0
+	WarmUp(func() { calls++ })
+	mustPanic(t, func() { WarmUp(func() {}) })
+	if guest.warm(); calls != 1 {
+		t.Errorf("called %d times", calls)
+	}
+}
+
 func TestInstance(t *testing.T) {
 	t.Run("AMessageWithoutAHandlerIsADefect", func(t *testing.T) {
 		mustPanic(t, func() { (&instance{}).handle(1) })

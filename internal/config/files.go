@@ -63,6 +63,10 @@ type consumerFile struct {
 	SHA256   digest       `json:"sha256,omitempty" jsonschema_description:"What the module must hash to."`
 	Build    []word       `json:"build,omitempty" jsonschema:"minItems=1,maxItems=256,title=a list of words such as [go\\, build]" jsonschema_description:"The command that makes the module, word by word, run in the manifest's folder without a shell. The host itself never runs it."`
 
+	Instance string     `json:"instance,omitempty" jsonschema:"enum=clean,enum=reuse" jsonschema_description:"Whether a message finds what the one before it left in the module's memory. clean: never, reuse: as long as reuse says. Default: clean."`
+	Reuse    *reuseFile `json:"reuse,omitempty" jsonschema_description:"What bounds an instance with instance: reuse."`
+	WarmUp   exportName `json:"warm_up,omitempty" jsonschema_description:"An exported function without parameters that is run once after initialisation. What it leaves in memory is there in every message. Default: the one that the SDK exports, if there is one."`
+
 	deliveryFile
 
 	Context      string         `json:"context,omitempty" jsonschema:"enum=required,enum=optional" jsonschema_description:"Whether a message must carry a signed context. One that is forged or doesn't match is never handled."`

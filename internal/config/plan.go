@@ -20,9 +20,10 @@ type Consumer struct {
 	Group  string // of consumers; "" is the topic's default lane. (Tenant, Topic, Group) is unique in the plan
 	Start  *Start // of the group, when it is made; nil is earliest
 	// Ordering says which messages are handled one at a time, in their order: "none", "key" or "topic".
-	Ordering string
-	Module   Module
-	Build    []string // the command that makes the module, word by word, to run in Module.Dir; nil if none
+	Ordering  string
+	Module    Module
+	Build     []string // the command that makes the module, word by word, to run in Module.Dir; nil if none
+	Instances Instances
 
 	Delivery // limits, concurrency, attempts, lease, retries
 
@@ -162,6 +163,7 @@ func (p *planner) consumer(path string, f *consumerFile) Consumer {
 		Ordering:        or(f.Ordering, "none"),
 		Module:          Module{Dir: p.folder, Path: string(f.Module), SHA256: string(f.SHA256)},
 		Build:           texts(f.Build),
+		Instances:       p.instances(path, f),
 		Delivery:        resolve(p.sources, path, &f.deliveryFile, p.host.Defaults, p.host.Ceilings.most),
 		ContextRequired: f.Context != "optional",
 		Publish:         texts(f.Publish),

@@ -24,6 +24,9 @@ consumers:
     module: build/./a.wasm
     sha256: 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff
     build: [make, "-C", guests, 'a b']
+    instance: reuse
+    reuse: {messages: 16, age: 17s}
+    warm_up: heat
     limits: {fuel: 1, call_time: 2ms, memory: 128KiB, table_elements: 4, call_depth: 5, outbox_messages: 6,
       outbox_bytes: 7, host_calls: 8, log_bytes: 9KiB, result_bytes: 10B}
     concurrency: 11
@@ -42,8 +45,9 @@ consumers:
 		c.module = Fault{}
 		require.Equal(t, Consumer{
 			Name: "a-1", Tenant: "acme", Topic: "orders/in", Group: "g.1", Start: &Start{Kind: StartLatest}, Ordering: "key",
-			Module: Module{Dir: "/etc/ls", Path: "build/./a.wasm", SHA256: "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"},
-			Build:  []string{"make", "-C", "guests", "a b"},
+			Module:    Module{Dir: "/etc/ls", Path: "build/./a.wasm", SHA256: "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"},
+			Build:     []string{"make", "-C", "guests", "a b"},
+			Instances: Instances{Reuse: true, MaxMessages: 16, MaxAge: 17 * time.Second, WarmUp: "heat"},
 			Delivery: Delivery{
 				Guest: limits.Guest{
 					Fuel: 1, CallDuration: 2 * time.Millisecond, MemoryBytes: 128 * limits.KiB, TableElements: 4, CallDepth: 5,
@@ -68,6 +72,7 @@ consumers:
 		require.Nil(t, c.Start)
 		require.Equal(t, "none", c.Ordering)
 		require.Equal(t, DefaultDelivery(), c.Delivery)
+		require.Equal(t, Instances{MaxMessages: limits.ReuseMessages, MaxAge: limits.ReuseAge}, c.Instances, "clean")
 		require.True(t, filepath.IsAbs(c.Module.Dir))
 	})
 	t.Run("PublishingToItsOwnTopicIsAllowed", func(t *testing.T) {

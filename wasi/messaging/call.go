@@ -59,7 +59,7 @@ type Call struct {
 	deadline  time.Time
 	hostCalls int64
 
-	guest   guest
+	guest   *guest // nil until something is called
 	current string // the import or export at work, for errors
 	handles handles
 	held    int64 // bytes of the messages in handles
@@ -140,8 +140,8 @@ func (c *Call) mustGoOn(ctx context.Context) {
 
 // bind makes m the instance that the call talks to.
 func (c *Call) bind(m api.Module) {
-	if c.guest.module != m {
-		c.guest = guest{module: m, memory: m.Memory()}
+	if c.guest == nil || c.guest.module != m {
+		c.guest = &NewInstance(m).guest
 	}
 }
 

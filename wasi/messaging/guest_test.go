@@ -62,7 +62,7 @@ func newPuppet(t *testing.T) *puppet {
 // run starts c and has the puppet's handler handle its message.
 func (p *puppet) run(c *Call) (*GuestError, error) {
 	p.ctx = c.Start(p.t.Context())
-	return c.Handle(p.ctx, p.module)
+	return c.Handle(p.ctx, NewInstance(p.module))
 }
 
 // ok is the address of an ok result.

@@ -10,20 +10,20 @@ import (
 	"github.com/longshore/longshore/limits"
 )
 
-// Handle gives the call's message to the handler that m exports, and returns the error that the handler answered, or
+// Handle gives the call's message to the handler that in exports, and returns the error that the handler answered, or
 // nil. ctx is the one of Start.
 //
 // err is what ended the call otherwise: it wraps *ABIError, *limits.Error, ErrTimeout, ErrInterrupted, what a host
 // function panicked with, or wazero's own error for a trap. The instance must not be used again then.
-func (c *Call) Handle(ctx context.Context, m api.Module) (answer *GuestError, err error) {
-	c.bind(m)
+func (c *Call) Handle(ctx context.Context, in *Instance) (answer *GuestError, err error) {
+	c.guest = &in.guest
 	defer func() {
 		var abi *ABIError
 		if errors.As(err, &abi) && abi.Func == "" {
 			abi.Func = c.current
 		}
 	}()
-	handle := m.ExportedFunction(exportHandle)
+	handle := c.guest.export(&c.guest.handle, exportHandle)
 	if handle == nil {
 		return nil, &ABIError{Func: exportHandle, Problem: "the module doesn't export it"}
 	}
@@ -71,7 +71,7 @@ func (c *Call) liftAnswer(ptr uint32) (answer *GuestError, err error) {
 
 // postReturn lets the guest free its result, if it wants to.
 func (c *Call) postReturn(ctx context.Context, ptr uint32) error {
-	post := c.guest.module.ExportedFunction(exportPostReturn)
+	post := c.guest.export(&c.guest.postReturn, exportPostReturn)
 	if post == nil {
 		return nil
 	}

@@ -16,10 +16,26 @@ const exportRealloc = "cabi_realloc"
 
 // guest is the instance that a call talks to. Views of its memory are valid until the guest runs again: copy first.
 type guest struct {
-	module  api.Module
-	memory  api.Memory
-	realloc api.Function // looked up when first needed
-	busy    bool         // the host is calling realloc or post-return, during which a guest may not call back
+	module     api.Module
+	memory     api.Memory
+	handle     api.Function // this and the next two are looked up when first needed
+	realloc    api.Function
+	postReturn api.Function
+	busy       bool // the host is calling realloc or post-return, during which a guest may not call back
+}
+
+// Instance is an instance of a guest, and what calls have looked up in it. It serves one call after another.
+type Instance struct{ guest guest }
+
+// NewInstance makes m ready for calls.
+func NewInstance(m api.Module) *Instance { return &Instance{guest{module: m, memory: m.Memory()}} }
+
+// export returns an exported function, looked up in the module when first needed; nil if there is none.
+func (g *guest) export(known *api.Function, name string) api.Function {
+	if *known == nil {
+		*known = g.module.ExportedFunction(name)
+	}
+	return *known
 }
 
 // view returns n bytes at ptr. The result is the guest's memory itself.
@@ -68,11 +84,9 @@ func (g *guest) store(ptr uint32, s shape, value []byte) {
 // alloc has the guest allocate n values of shape s, if there is time left.
 func (g *guest) alloc(ctx context.Context, n int, s shape) uint32 {
 	FromContext(ctx).mustGoOn(ctx)
-	if g.realloc == nil {
-		g.realloc = g.module.ExportedFunction(exportRealloc)
-		if g.realloc == nil {
-			panic(&ABIError{Func: exportRealloc, Problem: "the module doesn't export it"})
-		}
+	realloc := g.export(&g.realloc, exportRealloc)
+	if realloc == nil {
+		panic(&ABIError{Func: exportRealloc, Problem: "the module doesn't export it"})
 	}
 	size := uint64(n) * uint64(s.size)
 	if size > uint64(^uint32(0)) {
@@ -80,7 +94,7 @@ func (g *guest) alloc(ctx context.Context, n int, s shape) uint32 {
 	}
 	stack := [4]uint64{0, 0, uint64(s.align), size}
 	g.busy = true
-	err := g.realloc.CallWithStack(ctx, stack[:])
+	err := realloc.CallWithStack(ctx, stack[:])
 	g.busy = false
 	if err != nil {
 		panic(fmt.Errorf("%s: %w", exportRealloc, err))

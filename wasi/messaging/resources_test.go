@@ -383,7 +383,7 @@ func TestHandle(t *testing.T) {
 			cancel(stop)
 			return p.connect()
 		}
-		_, err := c.Handle(p.ctx, p.module)
+		_, err := c.Handle(p.ctx, NewInstance(p.module))
 		require.ErrorIs(t, err, ErrInterrupted)
 		require.ErrorIs(t, err, stop)
 	})

@@ -72,6 +72,10 @@ type Info struct {
 	// table, imports a memory or a mutable global, or has a mutable global that isn't a number of at most 64 bits.
 	FaithfulReset bool
 
+	// ChangedGlobal is an i32: 1 after the module changed a table, dropped a segment, or set a global that isn't a number
+	// of at most 64 bits. Taking note costs two fuel. "" if no code does such, or without Options.DropInit.
+	ChangedGlobal string
+
 	Functions int   // functions that the module defines
 	HasMemory bool  // the module defines a linear memory
 	MemoryMin int64 // bytes of it in a new instance
@@ -102,6 +106,9 @@ func instrument(wasm []byte, caps wasmbin.Caps, o Options) (out []byte, info Inf
 	}
 	if err := clampTables(m, o.TableElements); err != nil {
 		return nil, Info{}, err
+	}
+	if o.DropInit {
+		noteChanges(m, &info)
 	}
 	keepData := rewrite(m, &o, &info)
 	if o.DropInit {

@@ -26,7 +26,7 @@ func Compile(ctx context.Context, engine *runtime.Engine, plan *config.Plan) ([]
 		if err != nil {
 			return nil, fmt.Errorf("consumer %s: %w", c.Name, err)
 		}
-		modules[i], err = engine.Compile(ctx, c.Name, wasm, c.Guest)
+		modules[i], err = engine.CompileFor(ctx, c.Name, wasm, c.Guest, runtime.Instances(c.Instances))
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("stopped while it compiled consumer %s: %w", c.Name, context.Cause(ctx))
 		}

@@ -9,6 +9,8 @@
 //	panic                panics
 //	exit/<code>          exits
 //	forget/<n>           publishes n messages and panics
+//	random               publishes one line for each way to draw something at random
+//	warm                 publishes what the warm-up left
 package main
 
 import (
@@ -22,7 +24,12 @@ import (
 	longshore "github.com/longshore/longshore/guests/go"
 )
 
-func init() { longshore.Handle(handle) }
+var warmth = "cold"
+
+func init() {
+	longshore.Handle(handle)
+	longshore.WarmUp(func() { warmth = "warm" })
+}
 
 func handle(m *longshore.Message) error {
 	what, detail, _ := strings.Cut(m.Topic, "/")
@@ -46,6 +53,10 @@ func handle(m *longshore.Message) error {
 		panic(string(m.Data))
 	case "forget":
 		return forget(detail)
+	case "random":
+		return longshore.Send("random", &longshore.Message{Data: []byte(random())})
+	case "warm":
+		return longshore.Send("out", &longshore.Message{Data: []byte(warmth)})
 	}
 	return errors.New("no such case: " + m.Topic)
 }

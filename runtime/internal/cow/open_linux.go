@@ -1,0 +1,45 @@
+package cow
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// mappedSystem keeps memories in mappings of their own.
+type mappedSystem struct {
+	pagemap int // file descriptor; -1 if the method needs none
+	restore func(m *mapped, end uint64) (pages int, err error)
+}
+
+func open(m Method) (system, error) {
+	s := &mappedSystem{pagemap: -1}
+	switch m {
+	case Heap:
+		return heapSystem{}, nil
+	case Copy:
+		s.restore = (*mapped).restoreAll
+		return s, nil
+	case Scan:
+		s.restore = (*mapped).restoreScanned
+	case Pagemap:
+		s.restore = (*mapped).restoreRead
+	default:
+		return nil, errors.New("there is no such method")
+	}
+	var err error
+	if s.pagemap, err = unix.Open("/proc/self/pagemap", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+		return nil, fmt.Errorf("open /proc/self/pagemap: %w", err)
+	}
+	return s, nil
+}
+
+func (s *mappedSystem) close() error {
+	if s.pagemap < 0 {
+		return nil
+	}
+	fd := s.pagemap
+	s.pagemap = -1
+	return unix.Close(fd)
+}
