@@ -88,6 +88,8 @@ const (
 	TokenWindow      = 60 * time.Second
 	TokenLeeway      = 60 * time.Second
 	VerifiedTokens   = 10_000
+	OperatorWhyBytes = 200
+	OperatorBytes    = 512 // of an operator's record
 )
 
 // Bounds of bearer tokens and of the key sets of their issuers.
