@@ -22,6 +22,7 @@ type shared struct {
 	workers   *workers
 	hostSlots *budget // bound of what is in flight in the host
 	guests    guestLogs
+	maxAge    func(tenant, topic string) time.Duration
 }
 
 // consumer runs one entry of the manifest.

@@ -60,9 +60,9 @@ func (d *delivery) end() {
 func (c *consumer) verify(d *delivery) (finding, bool) {
 	b := Binding(d.Message)
 	b.Tenant, b.Topic = c.Tenant, c.Topic
-	_, err := c.context.Verify(d.Message.Envelope, b)
+	verified, err := c.context.Verify(d.Message.Envelope, b)
 	if err == nil {
-		return finding{}, true
+		return c.checkAge(d, verified)
 	}
 	class := signedctx.ClassMalformed
 	if refusal, ok := errors.AsType[*signedctx.Refusal](err); ok {

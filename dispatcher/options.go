@@ -82,6 +82,9 @@ type Options struct {
 	Observer  Observer      // nil observes nothing
 	Workers   int           // guests that run at once; 0 is GOMAXPROCS − 1, at least 1
 	Grace     time.Duration // that running deliveries get when Run is stopped; 0 cuts at once
+	// MaxAge returns how old a message of a topic may be when it is delivered; 0 is any age, and so is nil. It is asked for each
+	// message that has a signed context.
+	MaxAge func(tenant, topic string) time.Duration
 }
 
 // withDefaults returns o with its unset values filled in. The caller's slices are not touched.
@@ -91,6 +94,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Observer == nil {
 		o.Observer = silent{}
+	}
+	if o.MaxAge == nil {
+		o.MaxAge = anyAge
 	}
 	if o.Workers == 0 {
 		o.Workers = max(1, goruntime.GOMAXPROCS(0)-1)

@@ -98,6 +98,19 @@ const (
 	TokenWindow      = 60 * time.Second
 	TokenLeeway      = 60 * time.Second
 	VerifiedTokens   = 10_000
+	OperatorWhyBytes = 200
+	OperatorBytes    = 512 // of an operator's record
+)
+
+// Bounds of bearer tokens and of the key sets of their issuers.
+const (
+	BearerSubjectBytes = 160 // of the token's sub
+	KeySetBytes        = 1 * MiB
+	KeySetKeys         = 100
+	KeySetRefresh      = 10 * time.Minute // after which a key set is fetched again
+	KeySetRetry        = 30 * time.Second // between two fetches of one key set, whatever kids tokens name
+	KeySetStale        = 24 * time.Hour   // that a key set is used while it can't be fetched
+	KeySetWait         = 5 * time.Second  // of one fetch
 )
 
 // Bounds of the log.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/longshore/longshore/limits"
@@ -47,11 +49,26 @@ type Verified struct {
 
 // Context mints and verifies the signed contexts of one issuer. It is safe for concurrent use.
 type Context struct {
-	keys     *Keyring
-	issuer   string
-	now      func() time.Time
+	issuer  string
+	now     func() time.Time
+	current atomic.Pointer[ring]
+
+	mu     sync.Mutex
+	signed map[string]time.Time // when a key of Reload's, by kind and id, signed last
+}
+
+// ring is a keyring with what is known under it: nothing of one outlives it.
+type ring struct {
+	*Keyring
 	minted   *cache[string, token]             // by principal
 	verified *cache[[sha256.Size]byte, claims] // by hash of the token
+}
+
+func newRing(k *Keyring) *ring {
+	return &ring{
+		Keyring: k, minted: newCache[string, token](limits.VerifiedTokens),
+		verified: newCache[[sha256.Size]byte, claims](limits.VerifiedTokens),
+	}
 }
 
 // token is a minted token, ready to seal with.
@@ -73,11 +90,36 @@ func New(k *Keyring, issuer string, now func() time.Time) (*Context, error) {
 	if err := limits.Check(limits.NameKeyBytes, int64(len(issuer)), limits.KeyBytes); err != nil {
 		return nil, fmt.Errorf("signed context: issuer: %w", err)
 	}
-	return &Context{
-		keys: k, issuer: issuer, now: now,
-		minted:   newCache[string, token](limits.VerifiedTokens),
-		verified: newCache[[sha256.Size]byte, claims](limits.VerifiedTokens),
-	}, nil
+	c := &Context{issuer: issuer, now: now, signed: map[string]time.Time{}}
+	c.current.Store(newRing(k))
+	return c, nil
+}
+
+// Keys returns the keyring that is used now.
+func (c *Context) Keys() *Keyring { return c.current.Load().Keyring }
+
+// Reload makes k the keyring of all calls that begin from now on: what it doesn't hold doesn't verify any more, and tokens
+// are minted anew. Calls under way end with the one they began with.
+func (c *Context) Reload(k *Keyring) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.current.Swap(newRing(k))
+	for _, was := range before.infos {
+		if was.Signs {
+			c.signed[string(was.Kind)+was.ID] = c.now()
+		}
+	}
+}
+
+// LastSigned returns until when a key may have signed or sealed by this Context: now if it does, and the zero time if it never
+// did.
+func (c *Context) LastSigned(kind Kind, id string) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if slices.ContainsFunc(c.Keys().infos, func(k KeyInfo) bool { return k.Signs && k.Kind == kind && k.ID == id }) {
+		return c.now()
+	}
+	return c.signed[string(kind)+id]
 }
 
 // Seal returns the envelope that binds p to the message b. The envelope belongs to the caller, and is at most
@@ -95,28 +137,32 @@ func (c *Context) Seal(p Principal, b Binding) ([]byte, error) {
 	if ms := now.UnixMilli(); ms < 0 || ms > maxMillis {
 		return nil, fmt.Errorf("seal: the clock says %v: set it", now)
 	}
-	t, err := c.token(p, now)
+	r := c.current.Load()
+	key := r.sealer
+	if key == nil || r.signer == nil {
+		return nil, errors.New("seal: this host holds public keys only, which verify: give it a token key and a seal key with their secrets")
+	}
+	t, err := c.token(r, p, now)
 	if err != nil {
 		return nil, fmt.Errorf("seal: %w", err)
 	}
-	key := c.keys.sealer
 	e := envelope{token: []byte(t.raw), keyID: []byte(key.id), sealed: now.UnixMilli(), binding: b.digest()}
 	e.seal = key.seal(e, t.hash)
 	return e.encode(), nil
 }
 
 // token returns a token of p whose window holds now, from the cache if there is one.
-func (c *Context) token(p Principal, now time.Time) (token, error) {
+func (c *Context) token(r *ring, p Principal, now time.Time) (token, error) {
 	id := p.encode()
-	if t, ok := c.minted.get(id); ok && now.Unix() >= t.claims.issued && now.Unix() < t.claims.expires {
+	if t, ok := r.minted.get(id); ok && now.Unix() >= t.claims.issued && now.Unix() < t.claims.expires {
 		return t, nil
 	}
-	raw, cl, err := mint(c.keys.signer, c.issuer, p, now)
+	raw, cl, err := mint(r.signer, c.issuer, p, now)
 	if err != nil {
 		return token{}, err
 	}
 	t := token{raw: raw, hash: tokenHash(raw), claims: cl}
-	c.minted.put(id, t)
+	r.minted.put(id, t)
 	return t, nil
 }
 
@@ -143,11 +189,12 @@ func (c *Context) Verify(sealed []byte, b Binding) (Verified, error) {
 		return Verified{}, &Refusal{Class: ClassMalformed, Err: err}
 	}
 	hash := sha256.Sum256(e.token)
-	cl, err := c.claims(e.token, hash)
+	r := c.current.Load()
+	cl, err := r.claims(e.token, hash)
 	if err != nil {
 		return Verified{}, err
 	}
-	if err := c.checkSeal(e, hash); err != nil {
+	if err := r.checkSeal(e, hash); err != nil {
 		return Verified{}, err
 	}
 	if err := c.checkBinding(e, cl, b); err != nil {
@@ -160,27 +207,27 @@ func (c *Context) Verify(sealed []byte, b Binding) (Verified, error) {
 }
 
 // claims returns what the token says, if it is genuine. Only genuine ones are cached.
-func (c *Context) claims(raw []byte, hash [sha256.Size]byte) (claims, error) {
-	if cl, ok := c.verified.get(hash); ok {
+func (r *ring) claims(raw []byte, hash [sha256.Size]byte) (claims, error) {
+	if cl, ok := r.verified.get(hash); ok {
 		return cl, nil
 	}
-	cl, err := c.keys.verifyToken(string(raw))
+	cl, err := r.verifyToken(string(raw))
 	if err != nil {
 		return claims{}, err
 	}
-	c.verified.put(hash, cl)
+	r.verified.put(hash, cl)
 	return cl, nil
 }
 
 // checkSeal refuses an envelope whose seal a holder of the key didn't make for this token, time and binding.
-func (c *Context) checkSeal(e envelope, hash [sha256.Size]byte) error {
-	key := c.keys.seals[string(e.keyID)]
+func (r *ring) checkSeal(e envelope, hash [sha256.Size]byte) error {
+	key := r.seals[string(e.keyID)]
 	switch {
 	case !keyIDForm.Match(e.keyID):
 		return refuse(ClassMalformed, "the seal's key id is none that a key can have")
 	case key == nil:
 		return refuse(ClassUnknownKey, "no seal key has the id %q", e.keyID)
-	case !key.sealed(e, hash):
+	case !key.check(e, hash):
 		return refuse(ClassSignature, "the seal isn't made by key %q", e.keyID)
 	}
 	return nil

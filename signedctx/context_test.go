@@ -139,8 +139,8 @@ func TestRotation(t *testing.T) {
 		require.NoError(t, err)
 	})
 	t.Run("TheNewestKeysSign", func(t *testing.T) {
-		require.Equal(t, newToken.ID, during.keys.TokenKeyID())
-		require.Equal(t, newSeal.ID, during.keys.SealKeyID())
+		require.Equal(t, newToken.ID, during.Keys().TokenKeyID())
+		require.Equal(t, newSeal.ID, during.Keys().SealKeyID())
 		_, err := after.Verify(fresh, binding())
 		require.NoError(t, err)
 	})
@@ -216,7 +216,7 @@ func TestBinding(t *testing.T) {
 		requireRefusal(t, ClassSignature, err)
 	})
 	t.Run("AnotherIssuerIsAMismatch", func(t *testing.T) {
-		other, err := New(c.keys, "another", c.now)
+		other, err := New(c.Keys(), "another", c.now)
 		require.NoError(t, err)
 		_, err = other.Verify(mustSeal(t, c, principal(), binding()), binding())
 		requireRefusal(t, ClassMismatch, err)
@@ -452,6 +452,6 @@ func TestContext(t *testing.T) {
 		other, _ := generated(t, EdDSA)
 		_, err := c.Verify(mustSeal(t, other, principal(), binding()), binding())
 		requireRefusal(t, ClassUnknownKey, err)
-		require.Zero(t, c.verified.len())
+		require.Zero(t, c.current.Load().verified.len())
 	})
 }

@@ -10,9 +10,9 @@
 //	           u8   m          m bytes   the id of the seal key
 //	           u64  sealed, milliseconds since 1970
 //	           32 bytes        the digest of the binding
-//	           the rest        the seal; for HMAC-SHA-256, 32 bytes
+//	           the rest        the seal: 32 bytes of HMAC-SHA-256, or 64 of Ed25519
 //
-//	seal     = HMAC-SHA-256(seal key,
+//	seal     = HMAC-SHA-256, or a signature of Ed25519, under the seal key of(
 //	               text "longshore signed context seal v1"
 //	             ‖ text seal key id
 //	             ‖ u64 sealed

@@ -44,7 +44,7 @@ func FuzzSignedToken(f *testing.F) {
 	f.Add(`{"crit":["b64"],`+header[1:], body)
 	f.Fuzz(func(t *testing.T, header, body string) {
 		raw := sign(t, c, header, body)
-		got, err := c.keys.verifyToken(raw)
+		got, err := c.Keys().verifyToken(raw)
 		if err != nil {
 			require.Contains(t, []Class{ClassMalformed, ClassUnknownKey, ClassSignature}, classOf(err), "%v", err)
 			return

@@ -96,9 +96,9 @@ func classOf(err error) Class {
 func forge(tb testing.TB, c *Context, token string, b Binding, sealed time.Time) []byte {
 	tb.Helper()
 	e := envelope{
-		token: []byte(token), keyID: []byte(c.keys.sealer.id), sealed: sealed.UnixMilli(), binding: b.digest(),
+		token: []byte(token), keyID: []byte(c.Keys().sealer.id), sealed: sealed.UnixMilli(), binding: b.digest(),
 	}
-	e.seal = c.keys.sealer.seal(e, tokenHash(token))
+	e.seal = c.Keys().sealer.seal(e, tokenHash(token))
 	return e.encode()
 }
 
@@ -106,14 +106,14 @@ func forge(tb testing.TB, c *Context, token string, b Binding, sealed time.Time)
 func sign(tb testing.TB, c *Context, header, body string) string {
 	tb.Helper()
 	text := base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString([]byte(body))
-	signature, err := c.keys.signer.method.Sign(text, c.keys.signer.private)
+	signature, err := c.Keys().signer.method.Sign(text, c.Keys().signer.private)
 	require.NoError(tb, err)
 	return text + "." + base64.RawURLEncoding.EncodeToString(signature)
 }
 
 // goodHeader and goodBody are what mint makes, as maps to spoil.
 func goodHeader(c *Context) map[string]any {
-	return map[string]any{"alg": c.keys.signer.method.Alg(), "kid": c.keys.signer.id, "typ": jwtType}
+	return map[string]any{"alg": c.Keys().signer.method.Alg(), "kid": c.Keys().signer.id, "typ": jwtType}
 }
 
 func goodBody() map[string]any {

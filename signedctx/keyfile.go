@@ -1,8 +1,8 @@
 package signedctx
 
 import (
-	"crypto/ed25519"
-	"encoding/base64"
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,63 +11,101 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
-)
-
-// The two kinds of keys, as they begin the names of files.
-const (
-	tokenFiles = "token"
-	sealFiles  = "seal"
 )
 
 const (
 	keySuffix       = ".jwk"
 	maxKeyFileBytes = 4096
-	firstKeyNumber  = 1
+	maxKeyNumber    = 999_999
 )
 
 // keyFileForm is the name of a key file: kind, number, suffix.
 var keyFileForm = regexp.MustCompile(`^(token|seal)-[0-9]{6}\.jwk$`)
 
-// jwk is a private key as JSON Web Key (RFC 7517, 8037).
-type jwk struct {
-	KeyType   string    `json:"kty"`
-	Curve     string    `json:"crv,omitempty"`
-	Algorithm Algorithm `json:"alg"`
-	ID        string    `json:"kid"`
-	Public    string    `json:"x,omitempty"`
-	Private   string    `json:"d,omitempty"`
-	Symmetric string    `json:"k,omitempty"`
-}
-
-// LoadOrCreate reads the keys of a folder, and first makes what is missing: the folder (0700), an Ed25519 token key and
-// a seal key. They are on disk when it returns.
+// Folder is where the keys of a host are.
 //
 // Each key is a file of one JSON Web Key, readable by its owner alone, named token-NNNNNN.jwk or seal-NNNNNN.jwk. All
-// of them verify; of each kind, the one with the greatest number signs. A token key may be an HS256 key ("kty": "oct").
-// Files with other suffixes are ignored. Folders in which others may write are not refused: guard the folder.
-func LoadOrCreate(dir string) (*Keyring, error) {
-	if err := makeDir(dir); err != nil {
+// of them verify; of each kind, the one with the greatest number that has a secret signs. An HS256 key is of the type
+// "oct"; a key of Ed25519 without "d" only verifies. Files with other suffixes are ignored. Folders in which others may
+// write are not refused: guard the folder.
+type Folder struct {
+	Dir string
+	// Token and Seal are the algorithms of the keys that sign. "" is any, and a new key's is EdDSA for tokens and HS256 for
+	// seals.
+	Token, Seal Algorithm
+	// Trust names files of JSON Web Key Sets as Keyring.JWKS writes them: the public keys of other hosts of the fleet, which
+	// verify.
+	Trust []string
+}
+
+// LoadOrCreate is Load of a Folder with the default algorithms.
+func LoadOrCreate(dir string) (*Keyring, error) { return Folder{Dir: dir}.Load() }
+
+// Load reads the keys, and first makes what is missing: the folder (0700), a token key and a seal key. A key is also made
+// where the one that signs is of another algorithm than it should be. They are on disk when it returns.
+func (f Folder) Load() (*Keyring, error) {
+	if err := makeDir(f.Dir); err != nil {
 		return nil, fmt.Errorf("keys: %w", err)
 	}
-	root, err := os.OpenRoot(dir)
+	root, err := os.OpenRoot(f.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("keys: %w", err)
 	}
 	defer func() { _ = root.Close() }()
-	tokens, err := loadOrCreate(root, tokenFiles, EdDSA)
+	tokens, err := f.loadOrCreate(root, TokenKind)
 	if err != nil {
-		return nil, fmt.Errorf("keys in %s: %w", dir, err)
+		return nil, fmt.Errorf("keys in %s: %w", f.Dir, err)
 	}
-	seals, err := loadOrCreate(root, sealFiles, HS256)
+	seals, err := f.loadOrCreate(root, SealKind)
 	if err != nil {
-		return nil, fmt.Errorf("keys in %s: %w", dir, err)
+		return nil, fmt.Errorf("keys in %s: %w", f.Dir, err)
+	}
+	for _, file := range f.Trust {
+		trusted, err := readTrusted(file)
+		if err != nil {
+			return nil, fmt.Errorf("trusted keys in %s: %w", file, err)
+		}
+		tokens, seals = addTrusted(tokens, trusted[TokenKind]), addTrusted(seals, trusted[SealKind])
 	}
 	keys, err := NewKeyring(tokens, seals)
 	if err != nil {
-		return nil, fmt.Errorf("keys in %s: %w", dir, err)
+		return nil, fmt.Errorf("keys in %s: %w", f.Dir, err)
 	}
 	return keys, nil
+}
+
+// algorithm returns the algorithm of a new key of a kind.
+func (f Folder) algorithm(kind Kind) Algorithm {
+	if kind == TokenKind {
+		return cmp.Or(f.Token, EdDSA)
+	}
+	return cmp.Or(f.Seal, HS256)
+}
+
+// suits reports whether a key that signs is of the algorithm that it should be.
+func (f Folder) suits(kind Kind, k *keyFile) bool {
+	want := f.Token
+	if kind == SealKind {
+		want = f.Seal
+	}
+	return want == "" || k.Algorithm == want
+}
+
+// addTrusted adds keys of others ahead of our own. Our own are in the set of a whole fleet too: they are left out.
+func addTrusted(own, trusted []Key) []Key {
+	var all []Key
+	for _, k := range trusted {
+		ours := slices.ContainsFunc(own, func(o Key) bool {
+			return o.ID == k.ID && o.Algorithm == EdDSA && o.check() == nil && bytes.Equal(o.public(), k.Public)
+		})
+		if !ours {
+			all = append(all, k)
+		}
+	}
+	return append(all, own...)
 }
 
 // makeDir makes a folder and its parents where they are missing, durably.
@@ -102,29 +140,68 @@ func syncDir(root *os.Root) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// loadOrCreate returns the keys of a kind, oldest first; if there is none, it makes one.
-func loadOrCreate(root *os.Root, kind string, a Algorithm) ([]Key, error) {
-	keys, err := load(root, kind)
-	if err != nil || len(keys) > 0 {
-		return keys, err
+// keyFile is a key with the name of its file.
+type keyFile struct {
+	Key
+	name   string
+	number int
+}
+
+// loadOrCreate returns the keys of a kind, oldest first; if there is none, or the one that signs is of another algorithm, it
+// makes one.
+func (f Folder) loadOrCreate(root *os.Root, kind Kind) ([]Key, error) {
+	files, err := load(root, kind)
+	if err != nil {
+		return nil, err
+	}
+	if signer := signerOf(files); len(files) == 0 || signer != nil && !f.suits(kind, signer) {
+		if files, err = add(root, kind, f.algorithm(kind), files); err != nil {
+			return nil, err
+		}
+	}
+	keys := make([]Key, len(files))
+	for i, file := range files {
+		keys[i] = file.Key
+	}
+	return keys, nil
+}
+
+// signerOf returns the key that signs, nil if none has a secret.
+func signerOf(files []keyFile) *keyFile {
+	for i := range slices.Backward(files) {
+		if files[i].Secret != nil {
+			return &files[i]
+		}
+	}
+	return nil
+}
+
+// add makes a new key that signs, and returns all.
+func add(root *os.Root, kind Kind, a Algorithm, files []keyFile) ([]keyFile, error) {
+	number := 1
+	if len(files) > 0 {
+		number = files[len(files)-1].number + 1
+	}
+	if number > maxKeyNumber {
+		return nil, fmt.Errorf("%s keys: number %d is taken: rename the key files, in their order", kind, maxKeyNumber)
 	}
 	key, err := GenerateKey(a)
 	if err != nil {
 		return nil, err
 	}
-	if err := create(root, fmt.Sprintf("%s-%06d%s", kind, firstKeyNumber, keySuffix), key); err != nil {
+	if err := create(root, fmt.Sprintf("%s-%06d%s", kind, number, keySuffix), key); err != nil {
 		return nil, err
 	}
 	return load(root, kind)
 }
 
 // load reads the keys of a kind in the order of their numbers.
-func load(root *os.Root, kind string) ([]Key, error) {
+func load(root *os.Root, kind Kind) ([]keyFile, error) {
 	entries, err := fs.ReadDir(root.FS(), ".") // sorted
 	if err != nil {
 		return nil, err
 	}
-	var keys []Key
+	var keys []keyFile
 	for _, e := range entries {
 		name := e.Name()
 		if filepath.Ext(name) != keySuffix {
@@ -133,14 +210,19 @@ func load(root *os.Root, kind string) ([]Key, error) {
 		if !keyFileForm.MatchString(name) {
 			return nil, fmt.Errorf("%.80q: name a key file token-NNNNNN.jwk or seal-NNNNNN.jwk, with six digits", name)
 		}
-		if !strings.HasPrefix(name, kind+"-") {
+		digits, ok := strings.CutPrefix(strings.TrimSuffix(name, keySuffix), string(kind)+"-")
+		if !ok {
 			continue
 		}
 		key, err := readKey(root, name)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		keys = append(keys, key)
+		number, err := strconv.Atoi(digits)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		keys = append(keys, keyFile{Key: key, name: name, number: number})
 	}
 	return keys, nil
 }
@@ -196,50 +278,3 @@ func writeSynced(root *os.Root, name string, content []byte) error {
 	_, err = f.Write(content)
 	return errors.Join(err, f.Sync(), f.Close())
 }
-
-func newJWK(k Key) jwk {
-	if k.Algorithm == EdDSA {
-		private := ed25519.NewKeyFromSeed(k.Secret)
-		public := private[ed25519.SeedSize:]
-		return jwk{
-			KeyType: "OKP", Curve: "Ed25519", Algorithm: k.Algorithm, ID: k.ID,
-			Public: encodeSegment(public), Private: encodeSegment(k.Secret),
-		}
-	}
-	return jwk{KeyType: "oct", Algorithm: k.Algorithm, ID: k.ID, Symmetric: encodeSegment(k.Secret)}
-}
-
-// parseKey reads a JSON Web Key, of exactly the members that newJWK writes. Errors don't quote it.
-func parseKey(raw []byte) (Key, error) {
-	o, err := parseObject(raw)
-	if err != nil {
-		return Key{}, err
-	}
-	members, secret := []string{"kty", "alg", "kid", "k"}, "k"
-	if o["kty"] == "OKP" {
-		members, secret = []string{"kty", "crv", "alg", "kid", "x", "d"}, "d"
-	}
-	if err := o.only(members...); err != nil {
-		return Key{}, err
-	}
-	text := make(map[string]string, len(members))
-	for _, name := range members {
-		if text[name], err = o.text(name); err != nil {
-			return Key{}, err
-		}
-	}
-	k := Key{ID: text["kid"], Algorithm: Algorithm(text["alg"])}
-	if k.Secret, err = decodeSegment(text[secret]); err != nil {
-		return Key{}, fmt.Errorf("%s %w", secret, err)
-	}
-	if err := k.check(); err != nil {
-		return Key{}, err
-	}
-	if want := newJWK(k); text["kty"] != want.KeyType || text["crv"] != want.Curve || text["x"] != want.Public {
-		return Key{}, errors.New("kty, crv and x must agree with alg and the private key")
-	}
-	return k, nil
-}
-
-// encodeSegment encodes in base64url, as JWT and JWK do.
-func encodeSegment(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }

@@ -1,7 +1,6 @@
 package signedctx
 
 import (
-	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 )
@@ -33,20 +32,25 @@ func (b Binding) digest() [sha256.Size]byte {
 	return sha256.Sum256(t)
 }
 
-// seal returns the seal of e, all but its field seal being set.
-func (k *sealKey) seal(e envelope, token [sha256.Size]byte) []byte {
-	var room [256]byte
-	t := appendText(room[:0], sealDomain)
+// sealed returns what the seal of e is made over, all but its field seal being set. It may use the room.
+func (k *sealKey) sealed(e envelope, token [sha256.Size]byte, room []byte) []byte {
+	t := appendText(room, sealDomain)
 	t = appendText(t, k.id)
 	t = binary.BigEndian.AppendUint64(t, uint64(e.sealed))
 	t = append(t, token[:]...)
-	t = append(t, e.binding[:]...)
-	return k.mac(t)
+	return append(t, e.binding[:]...)
 }
 
-// sealed reports whether the seal of e was made with this key.
-func (k *sealKey) sealed(e envelope, token [sha256.Size]byte) bool {
-	return hmac.Equal(k.seal(e, token), e.seal)
+// seal returns the seal of e, all but its field seal being set.
+func (k *sealKey) seal(e envelope, token [sha256.Size]byte) []byte {
+	var room [256]byte
+	return k.make(k.sealed(e, token, room[:0]))
+}
+
+// check reports whether the seal of e was made with this key.
+func (k *sealKey) check(e envelope, token [sha256.Size]byte) bool {
+	var room [256]byte
+	return k.made(k.sealed(e, token, room[:0]), e.seal)
 }
 
 // appendText appends a text with its length before it.

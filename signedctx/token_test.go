@@ -43,7 +43,7 @@ func TestWhatGolangJWTAccepts(t *testing.T) {
 		require.Contains(t, header, good)
 		return strings.Replace(header, good, bad, 1)
 	}
-	kid := toJSON(t, c.keys.signer.id)
+	kid := toJSON(t, c.Keys().signer.id)
 	tests := []struct{ name, header, body string }{
 		{"QuotedExp", header, bodyBut(`"exp":1795953660`, `"exp":"1795953660"`)},
 		{"FractionOfExp", header, bodyBut(`"exp":1795953660`, `"exp":1795953660.5`)},
@@ -86,7 +86,7 @@ func TestWhatGolangJWTAccepts(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			raw := sign(t, c, tt.header, tt.body)
-			_, err := golangJWT(raw, c.keys.signer.public, "EdDSA")
+			_, err := golangJWT(raw, c.Keys().signer.public, "EdDSA")
 			require.NoError(t, err, "golang-jwt has become stricter: move the case")
 			requireMalformed(t, c, raw)
 		})
@@ -99,7 +99,7 @@ func TestWhatGolangJWTAccepts(t *testing.T) {
 		good := sign(t, c, header, body)
 		for _, newline := range []string{"\n", "\r"} {
 			raw := good[:len(good)-3] + newline + good[len(good)-3:]
-			_, err := golangJWT(raw, c.keys.signer.public, "EdDSA")
+			_, err := golangJWT(raw, c.Keys().signer.public, "EdDSA")
 			require.NoError(t, err)
 			requireMalformed(t, c, raw)
 			requireMalformed(t, c, good[:5]+newline+good[5:])
@@ -109,14 +109,14 @@ func TestWhatGolangJWTAccepts(t *testing.T) {
 	})
 	t.Run("ATokenOfMegabytes", func(t *testing.T) {
 		raw := sign(t, c, header, bodyBut("local:1000", strings.Repeat("x", limits.MiB)))
-		_, err := golangJWT(raw, c.keys.signer.public, "EdDSA")
+		_, err := golangJWT(raw, c.Keys().signer.public, "EdDSA")
 		require.NoError(t, err)
-		_, err = c.keys.verifyToken(raw)
+		_, err = c.Keys().verifyToken(raw)
 		requireRefusal(t, ClassMalformed, err)
 		require.ErrorIs(t, err, &limits.Error{Name: limits.NameTokenBytes})
 	})
 	t.Run("ATwistedECDSASignature", func(t *testing.T) {
-		requireMalformed(t, c, twistedES256(t, c.keys.signer.id, body))
+		requireMalformed(t, c, twistedES256(t, c.Keys().signer.id, body))
 	})
 }
 

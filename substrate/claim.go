@@ -74,7 +74,7 @@ const (
 	takenBytes  = 96
 	parkedBytes = 24
 	buriedBytes = 64 + limits.ReasonBytes
-	movedBytes  = 64 + limits.KeyBytes
+	movedBytes  = 64 + limits.OperatorBytes
 )
 
 func (r *ClaimRequest) validate() error {
@@ -113,7 +113,7 @@ func (l *Log) deliver(ctx context.Context, ln *lane, p *claimPlan) (ClaimResult,
 		case err == nil:
 			result.Deliveries = append(result.Deliveries, Delivery{
 				Message: m, Lease: lease, Attempt: e.attempt,
-				Expires: time.Unix(0, p.until), PreviousReason: p.reasons[i], Suspect: p.suspect,
+				Expires: time.Unix(0, p.until), PreviousReason: p.reasons[i], Operator: p.origins[i].operator, Suspect: p.suspect,
 			})
 		case unreadable(err):
 			found = append(found, l.inspect(t, e.position, err))

@@ -25,7 +25,7 @@ func (d *deadRecord) letter(ln *lane, position uint64) DeadLetter {
 	return DeadLetter{
 		ID: id, Tenant: ln.topic.name.Tenant, Topic: ln.topic.name.Topic, Lane: ln.name, Position: position,
 		Attempts: d.attempts, Reason: d.reason, Published: d.origin.id.time(), Died: time.Unix(0, d.died),
-		Redriven: d.origin.redriven, Receipt: d.receipt, PayloadBytes: d.origin.payloadBytes,
+		Redriven: d.origin.redriven, Operator: d.origin.operator, Receipt: d.receipt, PayloadBytes: d.origin.payloadBytes,
 	}
 }
 
@@ -140,7 +140,7 @@ func (l *Log) DeadLetter(ctx context.Context, tenant, topic, id string) (DeadLet
 // Redrive says which dead letters go back to their lane, and on whose word.
 type Redrive struct {
 	Filter   DeadLetterFilter
-	Operator string // kept with the message; at most limits.KeyBytes
+	Operator string // kept with the message, opaque to the log; at most limits.OperatorBytes
 	// Admit, if not nil, is asked about each message. Those it returns an error for stay dead, and are counted as refused.
 	Admit func(Message) error
 }
@@ -152,7 +152,7 @@ type RedriveResult struct{ Moved, Refused int }
 // default lane that is off are refused. What was moved before an error stays moved.
 func (l *Log) Redrive(ctx context.Context, tenant, name string, r Redrive) (RedriveResult, error) {
 	var result RedriveResult
-	if err := limits.Check(limits.NameKeyBytes, int64(len(r.Operator)), limits.KeyBytes); err != nil {
+	if err := limits.Check(limits.NameKeyBytes, int64(len(r.Operator)), limits.OperatorBytes); err != nil {
 		return result, err
 	}
 	err := l.eachPage(ctx, TopicName{tenant, name}, r.Filter, func(t *topic, letters []DeadLetter) (int, error) {

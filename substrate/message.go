@@ -67,6 +67,7 @@ type Delivery struct {
 	Attempt        int // from 1
 	Expires        time.Time
 	PreviousReason string // why the last attempt failed, or ""
+	Operator       string // of its last redrive: see Redrive; or ""
 	// Suspect says that the message was being handled when a process crashed, and may be the cause: nothing else should run
 	// beside it. It is the only delivery of its claim.
 	Suspect bool
@@ -123,6 +124,7 @@ type DeadLetter struct {
 	Published    time.Time
 	Died         time.Time
 	Redriven     int    // how often it was redriven before
+	Operator     string // of its last redrive: see Redrive; or ""
 	Receipt      []byte // of its last run
 	PayloadBytes int
 }

@@ -19,13 +19,14 @@ type Policy struct {
 	RetentionMilli *int64
 	RetentionBytes *int64
 	KeepMilli      *int64 // ms that a message stays after all lanes are done with it, for replay
+	MaxAgeMilli    *int64 // ms since its publication after which a message isn't handled any more; for whoever verifies it, the log does nothing
 }
 
 // fields returns the values in the order of their names and in which they are stored. New ones go to the end.
 func (p *Policy) fields() []**int64 {
 	return []**int64{
 		&p.MaxDepth, &p.MaxRatePerSec, &p.MaxMessageBytes, &p.MaxUnflushed, &p.MaxPriority, &p.IdempotencyWindowMilli,
-		&p.RetentionMilli, &p.RetentionBytes, &p.KeepMilli,
+		&p.RetentionMilli, &p.RetentionBytes, &p.KeepMilli, &p.MaxAgeMilli,
 	}
 }
 
@@ -51,6 +52,7 @@ func policyBounds() []policyBound {
 		{"retention", 1, year, is(limits.RetentionDuration.Milliseconds()), true},
 		{"retention_bytes", 1, limits.RetentionBytesCeiling, PolicyValue{}, false},
 		{"keep", 0, year, is(0), true},
+		{"max_age", 1, year, PolicyValue{}, true},
 	}
 }
 
@@ -63,13 +65,13 @@ type PolicyValue struct {
 
 // PolicyView is the policy in force for a topic. Its fields are those of Policy.
 type PolicyView struct {
-	MaxDepth, MaxRatePerSec, MaxMessageBytes, MaxUnflushed, MaxPriority, IdempotencyWindowMilli, RetentionMilli, RetentionBytes, KeepMilli PolicyValue
+	MaxDepth, MaxRatePerSec, MaxMessageBytes, MaxUnflushed, MaxPriority, IdempotencyWindowMilli, RetentionMilli, RetentionBytes, KeepMilli, MaxAgeMilli PolicyValue
 }
 
 func (v *PolicyView) fields() []*PolicyValue {
 	return []*PolicyValue{
 		&v.MaxDepth, &v.MaxRatePerSec, &v.MaxMessageBytes, &v.MaxUnflushed, &v.MaxPriority, &v.IdempotencyWindowMilli,
-		&v.RetentionMilli, &v.RetentionBytes, &v.KeepMilli,
+		&v.RetentionMilli, &v.RetentionBytes, &v.KeepMilli, &v.MaxAgeMilli,
 	}
 }
 

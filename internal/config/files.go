@@ -4,20 +4,26 @@ import "github.com/invopop/jsonschema"
 
 // hostFile is longshore.yaml as it is written. Its types, names and texts make the JSON Schema.
 type hostFile struct {
-	Data     textPath     `json:"data,omitempty" jsonschema_description:"The data folder. A relative path is relative to this file."`
-	Keys     textPath     `json:"keys,omitempty" jsonschema_description:"The folder of the signing keys. Default: keys in the data folder."`
-	Listen   listenFile   `json:"listen,omitempty" jsonschema_description:"Where the host is reached."`
-	Storage  storageFile  `json:"storage,omitempty" jsonschema_description:"How much of the disk is left free."`
-	Log      logFile      `json:"log,omitempty" jsonschema_description:"How the host logs."`
-	Grace    *duration    `json:"grace,omitempty" jsonschema_description:"What running deliveries get to finish when the host stops."`
-	Defaults deliveryFile `json:"defaults,omitempty" jsonschema_description:"What a consumer gets that its manifest doesn't say."`
-	Ceilings deliveryFile `json:"ceilings,omitempty" jsonschema_description:"The most that a manifest may ask for."`
-	Topics   []*topicFile `json:"topics,omitempty" jsonschema:"maxItems=10000,title=a list of topics" jsonschema_description:"Policy by topic. A topic need not be listed."`
+	Data     textPath      `json:"data,omitempty" jsonschema_description:"The data folder. A relative path is relative to this file."`
+	Keys     textPath      `json:"keys,omitempty" jsonschema_description:"The folder of the signing keys. Default: keys in the data folder."`
+	Issuer   issuerName    `json:"issuer,omitempty" jsonschema_description:"Who signs the contexts of messages: a name of the host or, where hosts verify each other's, of the fleet. Default: longshore."`
+	Seal     string        `json:"seal,omitempty" jsonschema:"enum=hmac,enum=jws" jsonschema_description:"How messages are sealed: hmac is fast, jws is a signature that hosts with public keys alone verify. Default: hmac."`
+	Trust    []textPath    `json:"trust,omitempty" jsonschema:"maxItems=64,title=a list of files" jsonschema_description:"Key sets of other hosts of the fleet, as they serve them at /.well-known/jwks.json."`
+	Listen   listenFile    `json:"listen,omitempty" jsonschema_description:"Where the host is reached."`
+	Storage  storageFile   `json:"storage,omitempty" jsonschema_description:"How much of the disk is left free."`
+	Log      logFile       `json:"log,omitempty" jsonschema_description:"How the host logs."`
+	Grace    *duration     `json:"grace,omitempty" jsonschema_description:"What running deliveries get to finish when the host stops."`
+	Defaults deliveryFile  `json:"defaults,omitempty" jsonschema_description:"What a consumer gets that its manifest doesn't say."`
+	Ceilings deliveryFile  `json:"ceilings,omitempty" jsonschema_description:"The most that a manifest may ask for."`
+	Tenants  []*tenantFile `json:"tenants,omitempty" jsonschema:"maxItems=10000,title=a list of tenants" jsonschema_description:"Who may do what in a tenant with a bearer token. A tenant need not be listed."`
+	Topics   []*topicFile  `json:"topics,omitempty" jsonschema:"maxItems=10000,title=a list of topics" jsonschema_description:"Policy by topic. A topic need not be listed."`
 }
 
 type listenFile struct {
 	HTTP  string   `json:"http,omitempty" jsonschema:"title=host:port such as 127.0.0.1:7878,pattern=^.*:[0-9]+$" jsonschema_description:"Address of the data listener."`
 	Admin textPath `json:"admin,omitempty" jsonschema_description:"Path of the admin Unix socket. Default: admin.sock in the data folder."`
+
+	AdminHTTP string `json:"admin_http,omitempty" jsonschema:"title=host:port such as 127.0.0.1:7879,pattern=^.*:[0-9]+$" jsonschema_description:"Address of the admin interface for bearers of tokens, who see their own tenant. Default: none."`
 }
 
 type storageFile struct {
@@ -42,6 +48,7 @@ type topicFile struct {
 	Retention         *duration   `json:"retention,omitempty" jsonschema_description:"Age from which messages are taken from consumer groups that have not met them."`
 	RetentionBytes    *size       `json:"retention_bytes,omitempty" jsonschema_description:"Payloads that consumer groups may keep stored between them."`
 	Keep              *duration   `json:"keep,omitempty" jsonschema_description:"How long a message stays after all are done with it, for replay."`
+	MaxAge            *duration   `json:"max_age,omitempty" jsonschema_description:"How old a message with a signed context may be when it is delivered. An older one is a dead letter. Default: any age."`
 	DefaultLane       string      `json:"default_lane,omitempty" jsonschema:"enum=auto,enum=on,enum=off" jsonschema_description:"When messages are owed to the consumer without a group: auto is while there are no groups, and ever after one took some."`
 	Paused            *bool       `json:"paused,omitempty" jsonschema:"title=true or false" jsonschema_description:"Whether the topic delivers nothing, as of the host's start. Not set: as it was."`
 	MaxUnflushed      *int64      `json:"max_unflushed,omitempty" jsonschema_description:"Publishes and acknowledgements answered before they are on disk. A crash of the machine may lose them, one of the process not. Default: 0, none."`

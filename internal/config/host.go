@@ -14,12 +14,16 @@ import (
 type Host struct {
 	Data     string        // the data folder: absolute, or relative to the working directory
 	Keys     string        // the folder of the signing keys; Data/keys unless set
+	Issuer   string        // of signed contexts
+	Seal     string        // SealHMAC or SealJWS
+	Trust    []string      // files of public keys of other hosts
 	Listen   Listen        // where the host is reached
 	Storage  Storage       // how much of the disk is left free
 	Log      Log           // the host's own log
 	Grace    time.Duration // what running deliveries get when the host stops
 	Defaults Delivery      // what a consumer gets that doesn't say
 	Ceilings Delivery      // what a consumer may ask for at most
+	Tenants  []Tenant      // in the order of the file; Name is unique
 	Topics   []Topic       // policy by topic, in the order of the file; (Tenant, Topic) is unique
 }
 
@@ -31,7 +35,15 @@ type Storage struct{ Low, Reserve int64 }
 type Listen struct {
 	HTTP  string // host:port of the data listener
 	Admin string // path of the admin Unix socket; Data/admin.sock unless set
+	// AdminHTTP is host:port of the admin interface for bearers of tokens; "" is none.
+	AdminHTTP string
 }
+
+// How messages are sealed.
+const (
+	SealHMAC = "hmac"
+	SealJWS  = "jws"
+)
 
 // Log says how the host logs.
 type Log struct {
@@ -95,6 +107,8 @@ type Settings struct {
 func DefaultHost() *Host {
 	h := &Host{
 		Data:     "longshore-data",
+		Issuer:   "longshore",
+		Seal:     SealHMAC,
 		Listen:   Listen{HTTP: "127.0.0.1:7878"},
 		Storage:  Storage{Low: limits.StorageLowBytes, Reserve: limits.StorageReserveBytes},
 		Log:      Log{Level: "info", Format: "json"},

@@ -18,7 +18,7 @@ func TestHost(t *testing.T) {
 			h, err := ParseHost("h.yaml", []byte(text), Overrides{})
 			require.NoError(t, err)
 			want := DefaultHost()
-			want.Topics = []Topic{}
+			want.Tenants, want.Topics = []Tenant{}, []Topic{}
 			require.Equal(t, want, h)
 		}
 	})

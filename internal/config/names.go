@@ -21,6 +21,7 @@ type (
 	digest       string
 	word         string
 	guestFailure string
+	issuerName   string
 )
 
 // topicPattern is segments of [A-Za-z0-9._-] joined by '/', none of them empty, "." or "..".
@@ -82,6 +83,11 @@ func (digest) JSONSchema() *jsonschema.Schema {
 // JSONSchema describes a word of a command.
 func (word) JSONSchema() *jsonschema.Schema {
 	return text(`^[^\x00]+$`, 4096, "a word")
+}
+
+// JSONSchema describes the issuer of signed contexts.
+func (issuerName) JSONSchema() *jsonschema.Schema {
+	return text(`^[A-Za-z0-9._/:-]+$`, limits.KeyBytes, "a name of A-Z, a-z, 0-9, ., _, :, / and -")
 }
 
 // JSONSchema describes a kind of error that a guest returns.

@@ -24,13 +24,27 @@ func (f *hostFile) anchor(folder string) {
 	for _, path := range []*textPath{&f.Data, &f.Keys, &f.Listen.Admin} {
 		*path = path.in(folder)
 	}
+	for i := range f.Trust {
+		f.Trust[i] = f.Trust[i].in(folder)
+	}
+	for _, t := range f.Tenants {
+		if t == nil {
+			continue
+		}
+		for _, is := range t.Issuers {
+			if is != nil {
+				is.in(folder)
+			}
+		}
+	}
 }
 
 // resolve fills in the defaults and reports what makes no sense together.
 func (f *hostFile) resolve(s *sources) *Host {
 	h := DefaultHost()
 	h.Data, h.Keys, h.Listen.Admin = or(string(f.Data), h.Data), string(f.Keys), string(f.Listen.Admin)
-	h.Listen.HTTP = or(f.Listen.HTTP, h.Listen.HTTP)
+	h.Issuer, h.Seal, h.Trust = or(string(f.Issuer), h.Issuer), or(f.Seal, h.Seal), texts(f.Trust)
+	h.Listen.HTTP, h.Listen.AdminHTTP = or(f.Listen.HTTP, h.Listen.HTTP), f.Listen.AdminHTTP
 	h.Log = Log{Level: or(f.Log.Level, h.Log.Level), Format: or(f.Log.Format, h.Log.Format)}
 	h.derive()
 	for _, mark := range []struct {
@@ -48,6 +62,7 @@ func (f *hostFile) resolve(s *sources) *Host {
 	h.Ceilings = resolve(s, "ceilings", &f.Ceilings, h.Ceilings, hardMost)
 	h.Defaults = resolve(s, "defaults", &f.Defaults, h.Defaults, h.Ceilings.most)
 	checkPairs(s, "defaults", h.Defaults)
+	h.Tenants = resolveTenants(s, f.Tenants)
 	h.Topics = resolveTopics(s, f.Topics)
 	return h
 }
@@ -76,20 +91,28 @@ func (h *Host) check(s *sources) {
 			fmt.Sprintf("the admin socket's path is %d bytes long", len(h.Listen.Admin)),
 			fmt.Sprintf("want at most %d; listen.admin sets it", maxSocketPath))
 	}
+	checkAddress(s, "listen.http", h.Listen.HTTP)
+	if h.Listen.AdminHTTP != "" {
+		checkAddress(s, "listen.admin_http", h.Listen.AdminHTTP)
+	}
+}
+
+// checkAddress reports what is wrong with the address of a listener.
+func checkAddress(s *sources, path, address string) {
 	const right = "want host:port such as 127.0.0.1:7878"
-	host, port, err := net.SplitHostPort(h.Listen.HTTP)
-	if !s.sound("listen.http") {
+	host, port, err := net.SplitHostPort(address)
+	if !s.sound(path) {
 		return
 	}
 	if err != nil {
-		s.add("listen.http", quoted(h.Listen.HTTP)+" is not valid", right)
+		s.add(path, quoted(address)+" is not valid", right)
 		return
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		s.add("listen.http", "port "+quoted(port)+" is not valid", "want 0 to 65535")
+		s.add(path, "port "+quoted(port)+" is not valid", "want 0 to 65535")
 	}
 	if host == "" {
-		s.add("listen.http", quoted(h.Listen.HTTP)+" names no host", right+", or 0.0.0.0 for every interface")
+		s.add(path, quoted(address)+" names no host", right+", or 0.0.0.0 for every interface")
 	}
 }
 

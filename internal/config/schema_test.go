@@ -112,10 +112,12 @@ func TestDocsExamplesAreValid(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "manifest.md"))
 	require.NoError(t, err)
 	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(data), -1)
-	require.Len(t, examples, 2)
+	require.Len(t, examples, 3)
+	_, err = ParseHost("longshore.yaml", []byte(examples[1][1]), Overrides{})
+	require.NoError(t, err)
 	h, err := ParseHost("longshore.yaml", []byte(examples[0][1]), Overrides{})
 	require.NoError(t, err)
-	_, err = ParseManifest("consumers.yaml", []byte(examples[1][1]), h)
+	_, err = ParseManifest("consumers.yaml", []byte(examples[2][1]), h)
 	require.NoError(t, err)
 }
 

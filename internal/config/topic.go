@@ -17,8 +17,9 @@ type Topic struct {
 	MaxMessageBytes   *int64
 	MaxUnflushed      *int64
 	MaxPriority       *int64
-	IdempotencyWindow *time.Duration // these three in whole milliseconds
+	IdempotencyWindow *time.Duration // these four in whole milliseconds
 	Retention         *time.Duration
+	MaxAge            *time.Duration
 	Keep              *time.Duration
 	RetentionBytes    *int64
 
@@ -61,7 +62,7 @@ func (f *topicFile) resolve() Topic {
 		MaxDepth: f.MaxDepth, MaxRatePerSec: f.MaxRatePerSec, MaxUnflushed: f.MaxUnflushed, MaxPriority: f.MaxPriority,
 		MaxMessageBytes: as[int64](f.MaxMessageBytes), RetentionBytes: as[int64](f.RetentionBytes),
 		IdempotencyWindow: as[time.Duration](f.IdempotencyWindow), Retention: as[time.Duration](f.Retention),
-		Keep:        as[time.Duration](f.Keep),
+		Keep: as[time.Duration](f.Keep), MaxAge: as[time.Duration](f.MaxAge),
 		DefaultLane: f.DefaultLane, Paused: f.Paused,
 	}
 }
@@ -87,6 +88,7 @@ func (t *Topic) check(s *sources, path string) {
 		{"retention_bytes", unitBytes, 1, limits.RetentionBytesCeiling, t.RetentionBytes},
 		{"idempotency_window", unitTime, 0, int64(limits.IdempotencyWindowCeiling), as[int64](t.IdempotencyWindow)},
 		{"retention", unitTime, int64(time.Millisecond), int64(limits.OptionDuration), as[int64](t.Retention)},
+		{"max_age", unitTime, int64(time.Millisecond), int64(limits.OptionDuration), as[int64](t.MaxAge)},
 		{"keep", unitTime, 0, int64(limits.OptionDuration), as[int64](t.Keep)},
 	} {
 		switch {

@@ -20,22 +20,30 @@ type AdminOptions struct {
 	Context   *signedctx.Context
 	Publish   publish
 	Consumers func() []dispatcher.ConsumerStatus
+	Keys      KeyManager
 	Info      wire.HostInfo
 	Metrics   http.Handler
 	Ready     func() error
 	Logger    *zap.Logger
 }
 
-// NewAdmin returns the handler of the admin interface. It trusts whoever can connect.
+// NewAdmin returns the handler of the admin interface. It trusts whoever can connect, and hides what TenantOnly says is not
+// theirs from those that have gone through it.
 func NewAdmin(o AdminOptions) http.Handler {
+	return guardAdmin(newAdmin(o).mux)
+}
+
+func newAdmin(o AdminOptions) *admin {
 	mux := http.NewServeMux()
 	addHealth(mux, o.Ready)
-	mux.Handle("GET /metrics", o.Metrics)
+	mux.Handle("GET /metrics", operatorsOnly(o.Metrics))
+	mux.Handle("GET "+KeySetPath, keySetHandler(o.Keys))
 	cfg := huma.DefaultConfig("Longshore admin", o.Info.Version)
 	cfg.OpenAPIPath = "/admin/v1/openapi"
 	cfg.DocsPath, cfg.SchemasPath = "", "" // their pages load scripts from elsewhere
 	cfg.CreateHooks = nil                  // no $schema in what is answered
-	a := &admin{AdminOptions: o, api: humago.New(mux, cfg)}
+	a := &admin{AdminOptions: o, api: humago.New(mux, cfg), mux: mux}
+	a.api.UseMiddleware(a.guardTenant)
 	a.addHost()
 	a.addTopics()
 	a.addGroups()
@@ -45,8 +53,9 @@ func NewAdmin(o AdminOptions) http.Handler {
 	a.addPolicy()
 	a.addBackup()
 	a.addEvents()
+	a.addKeys()
 	allowEmptyPayload(a.api)
-	return guardAdmin(mux)
+	return a
 }
 
 // allowEmptyPayload drops huma's own check of base64, which refuses the empty string. Decoding checks it all the same.
@@ -59,6 +68,7 @@ func allowEmptyPayload(api huma.API) {
 type admin struct {
 	AdminOptions
 	api huma.API
+	mux http.Handler
 }
 
 // TopicPath names a topic in a path; exported because huma fills only exported fields. A slash within the topic is percent-encoded.
@@ -120,9 +130,12 @@ func (a *admin) addHost() {
 	add(a, http.MethodGet, "/admin/v1/host", "get-host", "Which host answers", http.StatusOK,
 		func(context.Context, *none) (wire.HostInfo, error) { return a.Info, nil })
 	add(a, http.MethodGet, "/admin/v1/consumers", "list-consumers", "The consumers and their states", http.StatusOK,
-		func(context.Context, *none) (wire.ConsumerList, error) {
+		func(ctx context.Context, _ *none) (wire.ConsumerList, error) {
 			list := wire.ConsumerList{Consumers: []wire.Consumer{}}
 			for _, c := range a.Consumers() {
+				if !sees(ctx, c.Tenant, c.Topic) {
+					continue
+				}
 				list.Consumers = append(list.Consumers, consumerOf(c))
 			}
 			return list, nil

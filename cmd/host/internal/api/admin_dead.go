@@ -12,6 +12,7 @@ import (
 	"github.com/longshore/longshore/cmd/host/internal/wire"
 	"github.com/longshore/longshore/dispatcher"
 	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/signedctx"
 	"github.com/longshore/longshore/substrate"
 )
 
@@ -157,7 +158,11 @@ func (a *admin) redrive(ctx context.Context, r *moveRequest) (wire.Moved, error)
 	if r.Body.DryRun {
 		return a.countDead(ctx, r.TopicPath, f)
 	}
-	operator, err := localSubject(ctx)
+	act, err := subjectOf(ctx)
+	if err != nil {
+		return wire.Moved{}, err
+	}
+	operator, err := signedctx.Operator{Act: act, At: time.Now(), Why: r.Body.Why}.Encode()
 	if err != nil {
 		return wire.Moved{}, err
 	}

@@ -38,7 +38,7 @@ func (a *admin) setPolicy(ctx context.Context, r *policyRequest) (wire.PolicyVie
 	if r.Body == (wire.PolicyChange{}) {
 		return wire.PolicyView{}, problem(http.StatusBadRequest, wire.CodeInvalid,
 			"nothing to set; give max_depth, max_rate_per_sec, max_message_bytes, max_unflushed, max_priority, idempotency_window, "+
-				"retention, retention_bytes or keep")
+				"retention, retention_bytes, keep or max_age")
 	}
 	p, err := storedPolicy(r.Body)
 	if err != nil {
@@ -64,6 +64,7 @@ func storedPolicy(c wire.PolicyChange) (substrate.Policy, error) {
 		{"idempotency_window", c.IdempotencyWindow, &p.IdempotencyWindowMilli},
 		{"retention", c.Retention, &p.RetentionMilli},
 		{"keep", c.Keep, &p.KeepMilli},
+		{"max_age", c.MaxAge, &p.MaxAgeMilli},
 	} {
 		if f.text == nil {
 			continue

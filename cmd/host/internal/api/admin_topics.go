@@ -51,7 +51,7 @@ func (a *admin) addTopics() {
 	add(a, http.MethodPut, topicRoute+"/paused", "pause", "Pause or resume a topic, or one lane of it", http.StatusOK, a.pause)
 }
 
-func (a *admin) listTopics(_ context.Context, q *topicsQuery) (wire.TopicList, error) {
+func (a *admin) listTopics(ctx context.Context, q *topicsQuery) (wire.TopicList, error) {
 	list := wire.TopicList{Topics: []wire.TopicStats{}}
 	if q.Tenant != "" {
 		if err := substrate.ValidTenant(q.Tenant); err != nil {
@@ -59,7 +59,7 @@ func (a *admin) listTopics(_ context.Context, q *topicsQuery) (wire.TopicList, e
 		}
 	}
 	for _, s := range a.Log.Topics() {
-		if q.Tenant == "" || q.Tenant == s.Tenant {
+		if (q.Tenant == "" || q.Tenant == s.Tenant) && sees(ctx, s.Tenant, s.Topic) {
 			list.Topics = append(list.Topics, statsOf(s))
 		}
 	}
@@ -78,8 +78,11 @@ func (a *admin) getTopic(_ context.Context, q *TopicPath) (wire.TopicStats, erro
 }
 
 func (a *admin) publishBatch(ctx context.Context, r *publishRequest) (wire.Published, error) {
-	subject, err := localSubject(ctx)
+	subject, err := subjectOf(ctx)
 	if err != nil {
+		return wire.Published{}, err
+	}
+	if err := mayFence(ctx, r.Body.Messages); err != nil {
 		return wire.Published{}, err
 	}
 	who := signedctx.Principal{Tenant: r.Tenant, Subject: subject}

@@ -9,6 +9,7 @@ import (
 	"github.com/longshore/longshore/cmd/host/internal/wire"
 	"github.com/longshore/longshore/dispatcher"
 	"github.com/longshore/longshore/internal/config"
+	"github.com/longshore/longshore/signedctx"
 	"github.com/longshore/longshore/substrate"
 )
 
@@ -98,6 +99,9 @@ func deadOf(d substrate.DeadLetter) wire.DeadLetter {
 		ID: d.ID, Tenant: d.Tenant, Topic: d.Topic, Lane: d.Lane, Position: d.Position, Attempts: d.Attempts, Reason: d.Reason,
 		Published: d.Published.UTC(), Died: d.Died.UTC(), Redriven: d.Redriven, PayloadBytes: d.PayloadBytes,
 	}
+	if by := signedctx.ParseOperator(d.Operator); by.Act != "" {
+		out.Operator = &wire.Operator{Act: by.Act, At: by.At, Why: by.Why}
+	}
 	if json.Valid(d.Receipt) {
 		out.Receipt = d.Receipt
 	}
@@ -109,7 +113,7 @@ func policyOf(v substrate.PolicyView) wire.PolicyView {
 		MaxDepth: policyValueOf(v.MaxDepth), MaxRatePerSec: policyValueOf(v.MaxRatePerSec), MaxMessageBytes: policyValueOf(v.MaxMessageBytes),
 		MaxUnflushed: policyValueOf(v.MaxUnflushed), MaxPriority: policyValueOf(v.MaxPriority),
 		IdempotencyWindow: policyTimeOf(v.IdempotencyWindowMilli), Retention: policyTimeOf(v.RetentionMilli),
-		RetentionBytes: policyValueOf(v.RetentionBytes), Keep: policyTimeOf(v.KeepMilli),
+		RetentionBytes: policyValueOf(v.RetentionBytes), Keep: policyTimeOf(v.KeepMilli), MaxAge: policyTimeOf(v.MaxAgeMilli),
 	}
 }
 

@@ -27,6 +27,8 @@ type DataOptions struct {
 	// Anonymous returns the tenant for which a producer that isn't known publishes to topic, and whether it may. The named
 	// tenant is the one that the request asks for, "" if it doesn't say.
 	Anonymous func(named, topic string) (tenant string, ok bool)
+	Bearers   Bearers
+	Keys      KeyManager
 	MaxBytes  func(tenant, topic string) int64 // largest payload of a message
 	Ready     func() error                     // nil while messages are taken
 	Log       *zap.Logger
@@ -38,6 +40,7 @@ func NewData(o DataOptions) http.Handler {
 	d := &data{DataOptions: o, room: semaphore.NewWeighted(bodyBytes)}
 	mux := http.NewServeMux()
 	addHealth(mux, o.Ready)
+	mux.Handle("GET "+KeySetPath, keySetHandler(o.Keys))
 	mux.HandleFunc("/", d.serve)
 	return guardData(mux)
 }
@@ -85,7 +88,7 @@ func publishStatus(p wire.Published) int {
 
 // publish is the way of a request: who, what, store.
 func (d *data) publish(ctx context.Context, w http.ResponseWriter, r *http.Request, topic string) ([]wire.Receipt, error) {
-	who, err := d.principal(r, topic)
+	who, ctx, err := d.principal(ctx, r, topic)
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +103,9 @@ func (d *data) publish(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	defer release()
 	msgs, err := readMessages(http.MaxBytesReader(w, r.Body, most), r.Header, batch)
 	if err != nil {
+		return nil, err
+	}
+	if err := mayFence(ctx, msgs); err != nil {
 		return nil, err
 	}
 	return d.Publish(ctx, who, topic, msgs)
@@ -129,31 +135,47 @@ func topicOfPath(u *url.URL) (string, bool) {
 	return topic, err == nil
 }
 
-// principal says who publishes. Producers on TCP are anonymous; those that are known use the admin socket.
-func (d *data) principal(r *http.Request, topic string) (signedctx.Principal, error) {
+// principal says who publishes: the bearer of the token that is shown, or else an anonymous producer. The context that it
+// returns has the bearer's credential.
+func (d *data) principal(ctx context.Context, r *http.Request, topic string) (signedctx.Principal, context.Context, error) {
 	var none signedctx.Principal
 	named := r.Header.Get(wire.TenantHeader)
 	if len(r.Header.Values(wire.TenantHeader)) > 1 {
-		return none, problem(http.StatusBadRequest, wire.CodeInvalid, wire.TenantHeader+" is given more than once")
+		return none, ctx, problem(http.StatusBadRequest, wire.CodeInvalid, wire.TenantHeader+" is given more than once")
 	}
 	if named != "" {
 		if err := substrate.ValidTenant(named); err != nil {
-			return none, err
+			return none, ctx, err
 		}
 	}
 	if err := substrate.ValidTopic(topic); err != nil {
-		return none, err
+		return none, ctx, err
 	}
-	if r.Header.Get("Authorization") != "" {
-		return none, problem(http.StatusUnauthorized, wire.CodeUnauthorized,
-			"this host knows no issuer of bearer tokens; publish without one where the topic allows it")
+	if r.Header.Values("Authorization") != nil {
+		return d.bearer(ctx, r, named, topic)
 	}
 	tenant, ok := d.Anonymous(named, topic)
 	if !ok {
-		return none, problem(http.StatusUnauthorized, wire.CodeUnauthorized,
-			"this topic takes no message from a producer that isn't known; the host config would say anonymous: true")
+		return none, ctx, problem(http.StatusUnauthorized, wire.CodeUnauthorized,
+			"this topic takes no message from a producer that isn't known; show a bearer token, or the host config would say anonymous: true")
 	}
-	return signedctx.Principal{Tenant: tenant, Subject: ingest.AnonymousSubject}, nil
+	return signedctx.Principal{Tenant: tenant, Subject: ingest.AnonymousSubject}, ctx, nil
+}
+
+// bearer says who shows the token of a request. The tenant is the token's; one that is named beside it has to be the same.
+func (d *data) bearer(ctx context.Context, r *http.Request, named, topic string) (signedctx.Principal, context.Context, error) {
+	var none signedctx.Principal
+	c, err := identify(r, d.Bearers, d.Log)
+	if err != nil {
+		return none, ctx, err
+	}
+	if named == "" {
+		named = c.Tenant
+	}
+	if p := c.refuses("publish", named, topic); p != nil {
+		return none, ctx, p
+	}
+	return signedctx.Principal{Tenant: c.Tenant, Subject: c.Subject}, context.WithValue(ctx, credentialKey{}, c), nil
 }
 
 // form looks at the headers: whether the body is a batch, and how many bytes of it are taken.

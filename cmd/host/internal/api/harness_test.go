@@ -14,10 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
+	"github.com/longshore/longshore/cmd/host/internal/bearers"
 	"github.com/longshore/longshore/cmd/host/internal/ingest"
+	hostkeys "github.com/longshore/longshore/cmd/host/internal/keys"
 	"github.com/longshore/longshore/cmd/host/internal/wire"
 	"github.com/longshore/longshore/dispatcher"
 	"github.com/longshore/longshore/signedctx"
+	"github.com/longshore/longshore/signedctx/bearer"
 	"github.com/longshore/longshore/substrate"
 )
 
@@ -30,6 +33,10 @@ type harness struct {
 	data  http.Handler
 	admin http.Handler
 	ready error
+
+	options AdminOptions
+	bearers *bearers.Bearers
+	idp     *idp
 }
 
 func newHarness(t *testing.T) *harness {
@@ -42,7 +49,10 @@ func newHarness(t *testing.T) *harness {
 	require.NoError(t, err)
 	seal, err := signedctx.New(keys, "test", time.Now)
 	require.NoError(t, err)
-	h := &harness{log: log, seal: seal}
+	h := &harness{log: log, seal: seal, idp: newIDP(t)}
+	h.bearers, err = bearers.New(h.idp.host, bearer.Options{})
+	require.NoError(t, err)
+	manager := hostkeys.New(signedctx.Folder{Dir: filepath.Join(dir, "keys")}, seal, log, zap.NewNop())
 	publisher := ingest.New(log, seal)
 	ready := func() error { return h.ready }
 	h.data = NewData(DataOptions{
@@ -50,15 +60,16 @@ func newHarness(t *testing.T) *harness {
 		Anonymous: func(named, topic string) (string, bool) {
 			return testTenant, strings.HasPrefix(topic, "open") && (named == "" || named == testTenant)
 		},
-		MaxBytes: func(string, string) int64 { return 1000 },
+		Bearers: h.bearers, Keys: manager, MaxBytes: func(string, string) int64 { return 1000 },
 	})
-	h.admin = NewAdmin(AdminOptions{
-		Log: log, Context: seal, Publish: publisher.Publish, Ready: ready, Logger: zap.NewNop(), Metrics: http.NotFoundHandler(),
+	h.options = AdminOptions{
+		Log: log, Context: seal, Keys: manager, Publish: publisher.Publish, Ready: ready, Logger: zap.NewNop(), Metrics: http.NotFoundHandler(),
 		Consumers: func() []dispatcher.ConsumerStatus {
 			return []dispatcher.ConsumerStatus{{Name: "c", Tenant: testTenant, Topic: "open", State: "running"}}
 		},
 		Info: wire.HostInfo{Version: "v1"},
-	})
+	}
+	h.admin = NewAdmin(h.options)
 	return h
 }
 

@@ -12,8 +12,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/longshore/longshore/cmd/host/internal/ingest"
+	"github.com/longshore/longshore/cmd/host/internal/keys"
 	"github.com/longshore/longshore/cmd/host/internal/wire"
 	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/signedctx"
 	"github.com/longshore/longshore/substrate"
 )
 
@@ -56,6 +58,10 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 		return problem(http.StatusInsufficientStorage, wire.CodeStorageFull, "the disk is full, or nearly so; nothing was stored")
 	case errors.Is(err, substrate.ErrNotFound), errors.Is(err, substrate.ErrNoGroup), errors.Is(err, substrate.ErrLaneOff):
 		return problem(http.StatusNotFound, wire.CodeNotFound, err.Error())
+	case errors.Is(err, signedctx.ErrNoKey):
+		return problem(http.StatusNotFound, wire.CodeNotFound, signedctx.ErrNoKey.Error())
+	case errors.Is(err, signedctx.ErrKeySigns), errors.Is(err, keys.ErrInUse), errors.Is(err, keys.ErrRecent):
+		return problem(http.StatusConflict, wire.CodeConflict, err.Error())
 	case errors.Is(err, substrate.ErrGroupEnding):
 		return later(problem(http.StatusServiceUnavailable, wire.CodeBusy, err.Error()), time.Second)
 	case errors.Is(err, substrate.ErrClosed):

@@ -14,29 +14,30 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/longshore/longshore/cmd/host/internal/api"
+	"github.com/longshore/longshore/cmd/host/internal/bearers"
+	"github.com/longshore/longshore/cmd/host/internal/keys"
 	"github.com/longshore/longshore/cmd/host/internal/telemetry"
 	"github.com/longshore/longshore/dispatcher"
 	"github.com/longshore/longshore/internal/config"
 	"github.com/longshore/longshore/runtime"
 	"github.com/longshore/longshore/signedctx"
+	"github.com/longshore/longshore/signedctx/bearer"
 	"github.com/longshore/longshore/substrate"
 )
 
-// Options is what a host is made of. All fields are required.
+// Options is what a host is made of. All fields but Reload are required.
 type Options struct {
 	Host   *config.Host
 	Plan   *config.Plan // may have no consumers
 	Logger *zap.Logger
 	Build  telemetry.Build
+	Reload <-chan os.Signal // each reads the signing keys again; nil is never
 }
 
 const (
 	stopHTTP        = 5 * time.Second // that requests may take to end when the host stops
 	closeAfterFault = 2 * time.Second // that closing may take after a storage fault
 )
-
-// Issuer is who signs the contexts of a host that is no fleet.
-const Issuer = "longshore"
 
 // LogDir returns the folder of the log within a data folder.
 func LogDir(data string) string { return filepath.Join(data, "log") }
@@ -53,6 +54,8 @@ type parts struct {
 	Options
 	log        *substrate.Log
 	context    *signedctx.Context
+	keys       *keys.Manager
+	bearers    *bearers.Bearers
 	engine     *runtime.Engine
 	metrics    *telemetry.Metrics
 	dispatcher *dispatcher.Dispatcher
@@ -111,6 +114,10 @@ func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err 
 	if p.context, err = OpenContext(o.Host); err != nil {
 		return p, closeAll, err
 	}
+	p.keys = keys.New(keyFolder(o.Host), p.context, p.log, o.Logger)
+	if p.bearers, err = bearers.New(o.Host, bearer.Options{}); err != nil {
+		return p, closeAll, err
+	}
 	if p.engine, err = runtime.New(ctx, runtime.Options{CacheDir: cacheDir(o.Host.Data)}); err != nil {
 		return p, closeAll, fmt.Errorf("start the runtime: %w", err)
 	}
@@ -139,11 +146,29 @@ func OpenLog(ctx context.Context, h *config.Host, expired func([]substrate.DeadL
 
 // OpenContext loads the host's keys, or makes them on the first start.
 func OpenContext(h *config.Host) (*signedctx.Context, error) {
-	keys, err := signedctx.LoadOrCreate(h.Keys)
+	k, err := keyFolder(h).Load()
 	if err != nil {
 		return nil, fmt.Errorf("load the signing keys in %s: %w", h.Keys, err)
 	}
-	return signedctx.New(keys, Issuer, time.Now)
+	return signedctx.New(k, h.Issuer, time.Now)
+}
+
+// keyFolder returns where the host's keys are, and which are made.
+func keyFolder(h *config.Host) signedctx.Folder {
+	seal := signedctx.HS256
+	if h.Seal == config.SealJWS {
+		seal = signedctx.EdDSA
+	}
+	return signedctx.Folder{Dir: h.Keys, Seal: seal, Trust: h.Trust}
+}
+
+// maxAge returns how old a message of a topic may be when it is delivered; 0 is any age.
+func (p *parts) maxAge(tenant, topic string) time.Duration {
+	v, err := p.log.Policy(tenant, topic)
+	if err != nil || !v.MaxAgeMilli.Set {
+		return 0
+	}
+	return time.Duration(v.MaxAgeMilli.Value) * time.Millisecond
 }
 
 // newDispatcher compiles the plan's modules and makes their consumers.
@@ -163,6 +188,7 @@ func newDispatcher(ctx context.Context, p *parts) (*dispatcher.Dispatcher, error
 	}
 	d, err := dispatcher.New(dispatcher.Options{
 		Queue: p.log, Context: p.context, Consumers: consumers, Logger: p.Logger, Observer: p.metrics, Grace: p.Host.Grace,
+		MaxAge: p.maxAge,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the consumers: %w", err)

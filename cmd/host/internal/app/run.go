@@ -72,6 +72,7 @@ func (p *parts) serve(ctx context.Context, servers []*api.Server) error {
 		})
 	}
 	group.Go(func() error { return p.dispatcher.Run(ctx) })
+	group.Go(func() error { p.reloadKeys(ctx); return nil })
 	group.Go(func() error {
 		select {
 		case <-p.log.Done():
@@ -85,7 +86,7 @@ func (p *parts) serve(ctx context.Context, servers []*api.Server) error {
 	return group.Wait()
 }
 
-// listen opens both listeners. It returns the address of the data listener as well: its port may have been 0.
+// listen opens the listeners. It returns the address of the data listener as well: its port may have been 0.
 func (p *parts) listen(ctx context.Context) ([]*api.Server, string, error) {
 	var lc net.ListenConfig
 	tcp, err := lc.Listen(ctx, "tcp", p.Host.Listen.HTTP)
@@ -96,21 +97,58 @@ func (p *parts) listen(ctx context.Context) ([]*api.Server, string, error) {
 	if err != nil {
 		return nil, "", errors.Join(err, tcp.Close())
 	}
+	tenants, err := p.listenTenants(ctx)
+	if err != nil {
+		return nil, "", errors.Join(err, tcp.Close(), socket.Close())
+	}
 	p.metrics.Watch(p.log, p.dispatcher.Consumers)
 	publisher := ingest.New(p.log, p.context)
 	addr := tcp.Addr().String()
 	dataHandler := api.NewData(api.DataOptions{
-		Publish: publisher.Publish, Anonymous: anonymous(p.Host), MaxBytes: p.maxBytes, Ready: p.ready.check, Log: p.Logger,
+		Publish: publisher.Publish, Anonymous: anonymous(p.Host), Bearers: p.bearers, Keys: p.keys,
+		MaxBytes: p.maxBytes, Ready: p.ready.check, Log: p.Logger,
 	})
-	adminHandler := api.NewAdmin(api.AdminOptions{
-		Log: p.log, Context: p.context, Publish: publisher.Publish, Consumers: p.dispatcher.Consumers,
+	admin := api.AdminOptions{
+		Log: p.log, Context: p.context, Publish: publisher.Publish, Consumers: p.dispatcher.Consumers, Keys: p.keys,
 		Info:    wire.HostInfo{Version: p.Build.Version, PID: os.Getpid(), HTTP: addr, Data: p.Host.Data, Started: p.started.UTC()},
 		Metrics: p.metrics.Handler(p.Logger), Ready: p.ready.check, Logger: p.Logger,
-	})
-	return []*api.Server{
+	}
+	servers := []*api.Server{
 		api.NewServer(tcp, dataHandler, api.DataConnections, p.Logger),
-		api.NewServer(socket, adminHandler, api.AdminConnections, p.Logger),
-	}, addr, nil
+		api.NewServer(socket, api.NewAdmin(admin), api.AdminConnections, p.Logger),
+	}
+	if tenants != nil {
+		servers = append(servers, api.NewServer(tenants, api.NewTenantAdmin(admin, p.bearers), api.AdminConnections, p.Logger))
+		p.Logger.Info("admin interface for bearers of tokens", zap.Stringer("address", tenants.Addr()))
+	}
+	return servers, addr, nil
+}
+
+// listenTenants opens the listener of the admin interface for bearers of tokens; nil if there is to be none.
+func (p *parts) listenTenants(ctx context.Context) (net.Listener, error) {
+	if p.Host.Listen.AdminHTTP == "" {
+		return nil, nil
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", p.Host.Listen.AdminHTTP)
+	if err != nil {
+		return nil, fmt.Errorf("listen for the admin interface: %w; set listen.admin_http to a free address", err)
+	}
+	return l, nil
+}
+
+// reloadKeys reads the signing keys again whenever it is told to, until ctx is done.
+func (p *parts) reloadKeys(ctx context.Context) {
+	for {
+		select {
+		case <-p.Reload:
+			if err := p.keys.Reload(); err != nil {
+				p.Logger.Error("signing keys are not read", zap.Error(err))
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // maxBytes returns the largest payload that a topic takes.

@@ -18,7 +18,7 @@ func policies(h *config.Host) map[substrate.TopicName]substrate.Policy {
 		out[substrate.TopicName{Tenant: t.Tenant, Topic: t.Topic}] = substrate.Policy{
 			MaxDepth: t.MaxDepth, MaxRatePerSec: t.MaxRatePerSec, MaxMessageBytes: t.MaxMessageBytes, MaxUnflushed: t.MaxUnflushed,
 			MaxPriority: t.MaxPriority, IdempotencyWindowMilli: millis(t.IdempotencyWindow), RetentionMilli: millis(t.Retention),
-			RetentionBytes: t.RetentionBytes, KeepMilli: millis(t.Keep),
+			RetentionBytes: t.RetentionBytes, KeepMilli: millis(t.Keep), MaxAgeMilli: millis(t.MaxAge),
 		}
 	}
 	return out

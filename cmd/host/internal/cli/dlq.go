@@ -140,6 +140,18 @@ func (c *command) dlqShowCommand() *cobra.Command {
 	return cmd
 }
 
+// redrivenBy says who redrove a dead letter last, and why.
+func redrivenBy(o *wire.Operator) string {
+	if o == nil {
+		return ""
+	}
+	text := o.Act + ", " + when(o.At, time.RFC3339)
+	if o.Why != "" {
+		text += ": " + o.Why
+	}
+	return text
+}
+
 // wantLane says what a lane is called.
 const wantLane = `the name of a consumer group; "default" is the default lane`
 
@@ -154,6 +166,7 @@ func detailResult(d wire.DeadLetterDetail) result {
 		{"reason", l.Reason},
 		{"attempts", strconv.Itoa(l.Attempts)},
 		{"redriven", strconv.Itoa(l.Redriven)},
+		{"redriven by", redrivenBy(l.Operator)},
 		{"published", when(l.Published, time.RFC3339)},
 		{"died", when(l.Died, time.RFC3339)},
 		{"parent", m.Parent},

@@ -21,6 +21,7 @@ type moveCall func(a *client.Admin, ctx context.Context, tenant, topic string, m
 func (c *command) dlqMoveCommand(name, short, done string, call moveCall) *cobra.Command {
 	var f dlqFlags
 	var yes, dryRun bool
+	var why string
 	cmd := &cobra.Command{
 		Use: name + " TOPIC", Short: short, Args: exactArgs("TOPIC"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -33,7 +34,7 @@ func (c *command) dlqMoveCommand(name, short, done string, call moveCall) *cobra
 				return err
 			}
 			run := func(dry bool) (wire.Moved, error) {
-				m, err := call(admin, cmd.Context(), f.tenant, args[0], wire.Move{Filter: filter, DryRun: dry})
+				m, err := call(admin, cmd.Context(), f.tenant, args[0], wire.Move{Filter: filter, DryRun: dry, Why: why})
 				if err != nil {
 					return m, fmt.Errorf("%s the dead letters of %s: %w", name, args[0], err)
 				}
@@ -45,6 +46,9 @@ func (c *command) dlqMoveCommand(name, short, done string, call moveCall) *cobra
 	f.addFilter(cmd)
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "don't ask")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only count")
+	if name == "redrive" {
+		cmd.Flags().StringVar(&why, "why", "", "kept with each message, beside who you are")
+	}
 	return cmd
 }
 

@@ -47,6 +47,8 @@ func policyBounds() []policyBound {
 			func(c *c) **int64 { return &c.RetentionBytes }, func(v *v) wire.PolicyValue { return v.RetentionBytes }),
 		timeBound("keep", "how long a message stays after all are done with it, as 1h",
 			func(c *c) **string { return &c.Keep }, func(v *v) wire.PolicyTime { return v.Keep }),
+		timeBound("max_age", "how old a message with a signed context may be when it is delivered, as 48h",
+			func(c *c) **string { return &c.MaxAge }, func(v *v) wire.PolicyTime { return v.MaxAge }),
 	}
 }
 

@@ -98,7 +98,7 @@ func (c *command) root(began *bool) *cobra.Command {
 		c.runCommand(), c.demoCommand(), c.validateCommand(), c.invokeCommand(), c.publishCommand(),
 		c.topicsCommand(), c.peekCommand(), c.tailCommand(), c.replayCommand(),
 		c.pauseCommand(), c.resumeCommand(), c.drainCommand(), c.groupsCommand(), c.policyCommand(),
-		c.dlqCommand(), c.quarantineCommand(), c.fencesCommand(), c.backupCommand(), c.restoreCommand(), c.versionCommand(),
+		c.dlqCommand(), c.quarantineCommand(), c.fencesCommand(), c.keysCommand(), c.backupCommand(), c.restoreCommand(), c.versionCommand(),
 	)
 	return root
 }

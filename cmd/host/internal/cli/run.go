@@ -2,6 +2,9 @@ package cli
 
 import (
 	"context"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +23,8 @@ func (c *command) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "run", Short: "Run a host until it is told to stop", Args: cobra.NoArgs,
 		Long: `Run a host until it is told to stop (SIGINT or SIGTERM). What runs then gets the grace period;
-a second signal, a second later or more, ends the host at once. Neither loses a message; the first charges none.`,
+a second signal, a second later or more, ends the host at once. Neither loses a message; the first charges none.
+SIGHUP reads the signing keys again.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			host, plan, err := c.load(manifest)
 			if err != nil {
@@ -62,5 +66,8 @@ func (c *command) run(ctx context.Context, host *config.Host, plan *config.Plan)
 	if err != nil {
 		return usage(err)
 	}
-	return app.Run(ctx, app.Options{Host: host, Plan: plan, Logger: log, Build: telemetry.ReadBuild()})
+	reload := make(chan os.Signal, 1)
+	signal.Notify(reload, syscall.SIGHUP)
+	defer signal.Stop(reload)
+	return app.Run(ctx, app.Options{Host: host, Plan: plan, Logger: log, Build: telemetry.ReadBuild(), Reload: reload})
 }

@@ -60,5 +60,5 @@ func foreignContext(keyDir string) (*signedctx.Context, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a keyring: %w", err)
 	}
-	return signedctx.New(ring, app.Issuer, time.Now)
+	return signedctx.New(ring, config.DefaultHost().Issuer, time.Now)
 }

@@ -12,6 +12,7 @@ type Code string
 const (
 	CodeInvalid          Code = "invalid"
 	CodeUnauthorized     Code = "unauthorized"
+	CodeForbidden        Code = "forbidden"
 	CodeForeign          Code = "foreign-request"
 	CodeNotFound         Code = "not-found"
 	CodeMethod           Code = "method-not-allowed"
@@ -22,6 +23,7 @@ const (
 	CodeStorageFull      Code = "storage-full"
 	CodeBusy             Code = "busy"
 	CodeUnavailable      Code = "unavailable"
+	CodeConflict         Code = "conflict"
 	CodeTimeout          Code = "timeout"
 	CodeInternal         Code = "internal"
 )

@@ -176,6 +176,7 @@ type DeadLetter struct {
 	Published    time.Time       `json:"published"`
 	Died         time.Time       `json:"died"`
 	Redriven     int             `json:"redriven" doc:"how often it was redriven before"`
+	Operator     *Operator       `json:"operator,omitempty" doc:"who redrove it last"`
 	PayloadBytes int             `json:"payload_bytes"`
 	Receipt      json.RawMessage `json:"receipt,omitempty" doc:"receipt of its last run"`
 }
@@ -210,6 +211,14 @@ type Filter struct {
 type Move struct {
 	Filter Filter `json:"filter"`
 	DryRun bool   `json:"dry_run,omitempty"`
+	Why    string `json:"why,omitempty" maxLength:"200" doc:"kept with what is redriven, at most 200 bytes; a discard keeps nothing"`
+}
+
+// Operator says who redrove a message.
+type Operator struct {
+	Act string    `json:"act" doc:"who did"`
+	At  time.Time `json:"at"`
+	Why string    `json:"why,omitempty"`
 }
 
 // Moved answers a Move.
@@ -242,6 +251,7 @@ type PolicyView struct {
 	Retention         PolicyTime  `json:"retention" doc:"age from which messages are taken from groups that have not met them"`
 	RetentionBytes    PolicyValue `json:"retention_bytes" doc:"payload bytes that groups may keep stored"`
 	Keep              PolicyTime  `json:"keep" doc:"how long a message stays after all are done with it"`
+	MaxAge            PolicyTime  `json:"max_age" doc:"how old a message with a signed context may be when it is delivered"`
 }
 
 // PolicyChange sets the bounds that are given and leaves the others. Its minimums and maximums are those of package limits.
@@ -255,6 +265,7 @@ type PolicyChange struct {
 	Retention         *string `json:"retention,omitempty" doc:"1ms to 8784h"`
 	RetentionBytes    *int64  `json:"retention_bytes,omitempty" minimum:"1" maximum:"1125899906842624"`
 	Keep              *string `json:"keep,omitempty" doc:"0s to 8784h"`
+	MaxAge            *string `json:"max_age,omitempty" doc:"1ms to 8784h"`
 }
 
 // Consumer is the state of one consumer.
