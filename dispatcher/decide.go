@@ -25,11 +25,13 @@ type finding struct {
 type endpoint uint8
 
 const (
-	atContext  endpoint = iota // the signed context was refused; the guest wasn't run
-	notStarted                 // the consumer or the host stopped before there was a worker
-	atGuest                    // the guest was run
-	atSeal                     // the guest succeeded, but what it published couldn't be sealed
-	atCommit                   // the guest succeeded, but the queue refused what it published
+	atContext    endpoint = iota // the signed context was refused; the guest wasn't run
+	notStarted                   // the consumer or the host stopped before there was a worker
+	atFence                      // the lane accepted a higher token of the same fence key
+	atFenceLimit                 // the lane has no room for another fence key now
+	atGuest                      // the guest was run
+	atSeal                       // the guest succeeded, but what it published couldn't be sealed
+	atCommit                     // the guest succeeded, but the queue refused what it published
 )
 
 // refusedCommit says why the queue didn't take an outbox that had been admitted.
@@ -51,7 +53,7 @@ type policy struct {
 type decision struct {
 	verdict substrate.Verdict
 	delay   time.Duration // of a retry or release
-	reason  string        // one of Reasons, with its detail; "" for an ack
+	reason  string        // one of Reasons, with its detail; "" for an ack of what the guest did
 	then    consequence   // for the consumer
 }
 
@@ -77,6 +79,10 @@ func decide(f finding, attempt int, p policy, chance float64) decision {
 		return decideContext(f.refusal)
 	case notStarted:
 		return release(ReasonInterrupted, 0, goOn)
+	case atFence:
+		return decision{verdict: substrate.Ack, reason: ReasonStaleFence}
+	case atFenceLimit:
+		return release(ReasonFenceLimit, limits.StorageRetryMax, goOn)
 	case atGuest:
 		return decideOutcome(f, attempt, p, chance)
 	case atSeal:

@@ -126,6 +126,9 @@ func TestDecide(t *testing.T) {
 			require.Equal(t, then, got.then)
 		}
 	})
+	t.Run("AStaleFenceIsAcknowledgedWithItsReason", func(t *testing.T) {
+		require.Equal(t, decision{verdict: substrate.Ack, reason: "stale-fence"}, decide(finding{end: atFence}, 99, testPolicy(), 0))
+	})
 	t.Run("ARefusedOutboxWaitsAsLongAsTheQueueSays", func(t *testing.T) {
 		f := finding{end: atCommit, refused: refusedCommit{why: messaging.RateExceeded, after: 7 * time.Second}}
 		got := decide(f, 3, testPolicy(), 0)

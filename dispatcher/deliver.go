@@ -21,6 +21,9 @@ type delivery struct {
 	turn   *turn
 	outbox *outbox
 
+	verified bool            // who published it is known
+	fence    substrate.Fence // that the lane accepted; no key if there is none
+
 	call    *messaging.Call     // of the guest; nil if there was none
 	outcome runtime.Outcome     // of that call
 	sealed  []substrate.Message // what is committed with an acknowledgement
@@ -62,6 +65,7 @@ func (c *consumer) verify(d *delivery) (finding, bool) {
 	b.Tenant, b.Topic = c.Tenant, c.Topic
 	_, err := c.context.Verify(d.Message.Envelope, b)
 	if err == nil {
+		d.verified = true
 		return finding{}, true
 	}
 	class := signedctx.ClassMalformed
@@ -80,6 +84,9 @@ func (c *consumer) verify(d *delivery) (finding, bool) {
 func (c *consumer) invoke(p phases, d *delivery) finding {
 	if err := d.turn.wait(p.claim, d.lease.ctx); err != nil {
 		return finding{end: notStarted}
+	}
+	if f, accepted := c.raiseFence(d); !accepted {
+		return f
 	}
 	ended, err := c.queue.Start(d.Lease)
 	if err != nil {
@@ -143,6 +150,9 @@ func (c *consumer) settle(p phases, d *delivery, dec decision) {
 		c.report(d, receipt)
 	case errors.Is(err, substrate.ErrLeaseLost) || d.lease.lost():
 		c.discard(d, ReasonLeaseLost)
+	case errors.Is(err, substrate.ErrStaleFence):
+		d.fence, d.sealed, d.cause = substrate.Fence{}, nil, err
+		c.settle(p, d, decide(finding{end: atFence}, d.Attempt, c.policy, chance()))
 	case isRefusal && len(d.sealed) > 0:
 		d.sealed, d.cause = nil, err
 		refused.before = c.condition.outboxRefused()
@@ -178,6 +188,9 @@ func (c *consumer) commit(p phases, d *delivery, dec decision, r Receipt) error 
 	if dec.charges() {
 		s.Reason = dec.reason
 	}
+	if dec.verdict == substrate.Ack {
+		s.Fence = d.fence
+	}
 	if dec.verdict == substrate.Bury {
 		s.Receipt = r.encode()
 	}
@@ -189,7 +202,7 @@ func (c *consumer) commit(p phases, d *delivery, dec decision, r Receipt) error 
 			return nil
 		}
 		_, refused := refusedBy(err)
-		if final(err) || (refused && len(d.sealed) > 0) {
+		if final(err) || errors.Is(err, substrate.ErrStaleFence) || (refused && len(d.sealed) > 0) {
 			return err
 		}
 		c.storageFailed(d.lease.ctx, "settling", err)

@@ -34,6 +34,9 @@ const (
 	ReasonContextUnknownKey = "context-unknown-key"
 	ReasonContextMismatch   = "context-mismatch"
 
+	ReasonStaleFence = "stale-fence"
+	ReasonFenceLimit = "fence-limit"
+
 	ReasonOutboxRefused = "outbox-refused" // then ": " and the case of the publish error
 	ReasonSealFailed    = "seal-failed"
 	ReasonLeaseLost     = "lease-lost"
@@ -56,6 +59,7 @@ func Reasons() []string {
 		ReasonModuleFault,
 		ReasonContextMissing, ReasonContextMalformed, ReasonContextForged, ReasonContextExpired, ReasonContextUnknownKey,
 		ReasonContextMismatch,
+		ReasonStaleFence, ReasonFenceLimit,
 		ReasonOutboxRefused, ReasonSealFailed, ReasonLeaseLost, ReasonStorageError, ReasonMaxAttempts,
 		ReasonCorrupt, ReasonMissing, ReasonCrashed, ReasonTTLExpired, ReasonDeadline,
 	}
