@@ -117,8 +117,8 @@ func unsigned(n int64) uint64 {
 	return uint64(n)
 }
 
-// refusedBy tells an error of a settlement that refuses its outbox from a fault of the storage.
-func refusedBy(err error) (refusedCommit, bool) {
+// refusedBy tells an error that refuses what is published from a fault of the storage.
+func refusedBy(err error) (*refusedOutbox, bool) {
 	var (
 		depth *substrate.DepthError
 		rate  *substrate.RateError
@@ -127,13 +127,15 @@ func refusedBy(err error) (refusedCommit, bool) {
 	)
 	switch {
 	case errors.As(err, &rate):
-		return refusedCommit{why: messaging.RateExceeded, after: rate.RetryAfter}, true
-	case errors.As(err, &depth), errors.Is(err, substrate.ErrStorageFull):
-		return refusedCommit{why: refusalFor(err).Case}, true
+		return &refusedOutbox{why: messaging.RateExceeded, topic: rate.Topic, after: rate.RetryAfter}, true
+	case errors.As(err, &depth):
+		return &refusedOutbox{why: messaging.DepthExceeded, topic: depth.Topic}, true
+	case errors.Is(err, substrate.ErrStorageFull):
+		return &refusedOutbox{why: messaging.StorageFull}, true
 	case errors.Is(err, substrate.ErrNotFound):
-		return refusedCommit{why: messaging.Unavailable}, true
+		return &refusedOutbox{why: messaging.Unavailable}, true
 	case errors.As(err, &bound), errors.As(err, &name):
-		return refusedCommit{why: refusalFor(err).Case, forever: true}, true
+		return &refusedOutbox{why: refusalFor(err).Case, forever: true}, true
 	}
-	return refusedCommit{}, false
+	return nil, false
 }

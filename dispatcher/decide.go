@@ -18,7 +18,8 @@ type finding struct {
 	refusal signedctx.Class // atContext
 	outcome runtime.Outcome // atGuest
 	badABI  int             // atGuest, BadABI: on how many different messages the guest broke the ABI, this one included
-	refused refusedCommit   // atCommit
+	refused *refusedOutbox  // atCommit: the refusal; atGuest: of a publish that the guest asked for, which may be taken later
+	before  int             // atStorage: errors in a row before this one
 }
 
 // endpoint says how far a delivery came.
@@ -26,6 +27,7 @@ type endpoint uint8
 
 const (
 	atContext    endpoint = iota // the signed context was refused; the guest wasn't run
+	atStorage                    // the queue failed before the guest was run
 	notStarted                   // the consumer or the host stopped before there was a worker
 	atFence                      // the lane accepted a higher token of the same fence key
 	atFenceLimit                 // the lane has no room for another fence key now
@@ -34,12 +36,21 @@ const (
 	atCommit                     // the guest succeeded, but the queue refused what it published
 )
 
-// refusedCommit says why the queue didn't take an outbox that had been admitted.
-type refusedCommit struct {
+// refusedOutbox says why the queue didn't take what a guest published.
+type refusedOutbox struct {
 	why     messaging.PublishCase
+	topic   string        // that refused it; "" if that isn't known
 	forever bool          // the same outbox will be refused again
 	after   time.Duration // when the queue said to try again; 0 if it didn't
 	before  int           // refusals in a row before this one
+}
+
+// wait returns how long to wait before the outbox is tried again.
+func (r *refusedOutbox) wait() time.Duration {
+	if r.after > 0 {
+		return r.after
+	}
+	return storageBackoff(r.before)
 }
 
 // policy is what a consumer's manifest says about failures.
@@ -77,6 +88,8 @@ func decide(f finding, attempt int, p policy, chance float64) decision {
 	switch f.end {
 	case atContext:
 		return decideContext(f.refusal)
+	case atStorage:
+		return release(ReasonStorageError, storageBackoff(f.before), hold)
 	case notStarted:
 		return release(ReasonInterrupted, 0, goOn)
 	case atFence:
@@ -103,6 +116,9 @@ func decideContext(c signedctx.Class) decision {
 
 func decideOutcome(f finding, attempt int, p policy, chance float64) decision {
 	reason := f.outcome.Reason()
+	if f.refused != nil && gaveUp(f.outcome.Class) {
+		return decideCommit(f.refused, attempt, p, chance)
+	}
 	switch f.outcome.Class {
 	case runtime.OK:
 		return decision{verdict: substrate.Ack}
@@ -127,17 +143,18 @@ func decideOutcome(f finding, attempt int, p policy, chance float64) decision {
 	return release(ReasonModuleFault, 0, pause)
 }
 
+// gaveUp reports whether a call ended as those do whose guest was refused something and doesn't know better.
+func gaveUp(c runtime.Class) bool {
+	return c == runtime.GuestError || c == runtime.Trap || c == runtime.Exit
+}
+
 // decideCommit gives the message back until there is room, unless there never will be.
-func decideCommit(r refusedCommit, attempt int, p policy, chance float64) decision {
+func decideCommit(r *refusedOutbox, attempt int, p policy, chance float64) decision {
 	reason := ReasonOutboxRefused + ": " + r.why.String()
 	if r.forever {
 		return retry(reason, attempt, p, chance)
 	}
-	delay := r.after
-	if delay <= 0 {
-		delay = storageBackoff(r.before)
-	}
-	return release(reason, delay, hold)
+	return release(reason, r.wait(), hold)
 }
 
 func bury(reason string) decision {

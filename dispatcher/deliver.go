@@ -90,9 +90,9 @@ func (c *consumer) invoke(p phases, d *delivery) finding {
 	}
 	ended, err := c.queue.Start(d.Lease)
 	if err != nil {
-		d.cause = err
-		return finding{end: notStarted}
+		return c.storageFault(d, err)
 	}
+	c.storageWorked(starting)
 	defer ended()
 	d.call = messaging.NewCall(messaging.CallOptions{
 		Message: forGuest(d.Message),
@@ -109,6 +109,10 @@ func (c *consumer) invoke(p phases, d *delivery) finding {
 	f := finding{end: atGuest, outcome: d.outcome}
 	if d.outcome.Class == runtime.BadABI {
 		f.badABI = c.condition.brokeABI(d.Message.ID)
+	}
+	if r := d.outbox.refused; r != nil && gaveUp(d.outcome.Class) {
+		r.before = c.condition.outboxRefused(r.topic)
+		f.refused = r
 	}
 	return f
 }
@@ -155,7 +159,7 @@ func (c *consumer) settle(p phases, d *delivery, dec decision) {
 		c.settle(p, d, decide(finding{end: atFence}, d.Attempt, c.policy, chance()))
 	case isRefusal && len(d.sealed) > 0:
 		d.sealed, d.cause = nil, err
-		refused.before = c.condition.outboxRefused()
+		refused.before = c.condition.outboxRefused(refused.topic)
 		c.settle(p, d, decide(finding{end: atCommit, refused: refused}, d.Attempt, c.policy, chance()))
 	default:
 		d.cause = err
@@ -169,7 +173,7 @@ func (c *consumer) follow(d *delivery, dec decision) {
 	case goOn:
 	case hold:
 		if c.condition.hold(dec.delay, dec.reason) {
-			c.log.Warn("consumer waits: what it publishes was refused", zap.String("reason", dec.reason), zap.Duration("for", dec.delay))
+			c.log.Warn("consumer claims nothing for a while", zap.String("reason", dec.reason), zap.Duration("for", dec.delay))
 		}
 	case pause:
 		c.pause(dec.reason, d.cause)
@@ -197,15 +201,17 @@ func (c *consumer) commit(p phases, d *delivery, dec decision, r Receipt) error 
 	for {
 		err := c.queue.Settle(p.settle, []substrate.Settlement{s}, d.sealed)
 		if err == nil {
-			c.storageWorked()
-			c.condition.settled(len(d.sealed))
+			c.storageWorked(settling)
+			if dec.then != hold {
+				c.condition.progressed(len(d.sealed), c.Concurrency)
+			}
 			return nil
 		}
 		_, refused := refusedBy(err)
 		if final(err) || errors.Is(err, substrate.ErrStaleFence) || (refused && len(d.sealed) > 0) {
 			return err
 		}
-		c.storageFailed(d.lease.ctx, "settling", err)
+		c.storageFailed(d.lease.ctx, settling, err)
 		if d.lease.ctx.Err() != nil {
 			return err
 		}

@@ -76,6 +76,18 @@ func (d *Dispatcher) Consumers() []ConsumerStatus {
 	return out
 }
 
+// Resume lets those paused consumers go on for which which holds, and returns how many they were. Each claims again; if the
+// cause of its pause is still there, it pauses again.
+func (d *Dispatcher) Resume(which func(ConsumerStatus) bool) int {
+	n := 0
+	for _, c := range d.consumers {
+		if which(c.status()) && c.resume() {
+			n++
+		}
+	}
+	return n
+}
+
 // phases are the three ends of a dispatcher's work, each later than the one before it.
 type phases struct {
 	claim  context.Context // done: nothing more is claimed or started

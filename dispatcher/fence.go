@@ -28,6 +28,7 @@ func (c *consumer) raiseFence(d *delivery) (f finding, accepted bool) {
 		return finding{end: atFenceLimit}, false
 	case errors.Is(err, substrate.ErrLeaseLost):
 		d.lease.lose(errLost)
+		return finding{end: notStarted}, false
 	}
-	return finding{end: notStarted}, false
+	return c.storageFault(d, err), false
 }

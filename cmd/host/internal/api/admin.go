@@ -20,6 +20,7 @@ type AdminOptions struct {
 	Context   *signedctx.Context
 	Publish   publish
 	Consumers func() []dispatcher.ConsumerStatus
+	Resume    func(which func(dispatcher.ConsumerStatus) bool) int // as Dispatcher.Resume
 	Info      wire.HostInfo
 	Metrics   http.Handler
 	Ready     func() error

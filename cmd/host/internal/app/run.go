@@ -103,7 +103,7 @@ func (p *parts) listen(ctx context.Context) ([]*api.Server, string, error) {
 		Publish: publisher.Publish, Anonymous: anonymous(p.Host), MaxBytes: p.maxBytes, Ready: p.ready.check, Log: p.Logger,
 	})
 	adminHandler := api.NewAdmin(api.AdminOptions{
-		Log: p.log, Context: p.context, Publish: publisher.Publish, Consumers: p.dispatcher.Consumers,
+		Log: p.log, Context: p.context, Publish: publisher.Publish, Consumers: p.dispatcher.Consumers, Resume: p.dispatcher.Resume,
 		Info:    wire.HostInfo{Version: p.Build.Version, PID: os.Getpid(), HTTP: addr, Data: p.Host.Data, Started: p.started.UTC()},
 		Metrics: p.metrics.Handler(p.Logger), Ready: p.ready.check, Logger: p.Logger,
 	})
