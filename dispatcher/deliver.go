@@ -102,6 +102,7 @@ func (c *consumer) invoke(p phases, d *delivery) finding {
 		Log:     func(stream string, line []byte) { c.guestWrote(d, stream, line) },
 	})
 	d.outcome = c.runGuest(p, d)
+	d.turn.spent(d.outcome.FuelUsed)
 	d.cause = d.outcome.Err
 	if d.outcome.GuestText != "" {
 		c.guestWrote(d, "error", []byte(d.outcome.GuestText))

@@ -29,7 +29,7 @@ func New(o Options) (*Dispatcher, error) {
 		context:   o.Context,
 		observer:  o.Observer,
 		log:       o.Logger,
-		workers:   newWorkers(o.Workers),
+		workers:   newWorkers(o.Workers, o.Shares),
 		hostSlots: newBudget(room{messages: limits.HostInFlightMsgs, bytes: limits.HostInFlightBytes}),
 		guests:    newGuestLogs(o.Logger, o.Consumers),
 	}

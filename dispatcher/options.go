@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	goruntime "runtime"
 	"slices"
 	"strings"
@@ -78,10 +79,11 @@ type Options struct {
 	Queue     Queue
 	Context   *signedctx.Context
 	Consumers []Consumer
-	Logger    *zap.Logger   // nil logs nothing
-	Observer  Observer      // nil observes nothing
-	Workers   int           // guests that run at once; 0 is GOMAXPROCS − 1, at least 1
-	Grace     time.Duration // that running deliveries get when Run is stopped; 0 cuts at once
+	Logger    *zap.Logger      // nil logs nothing
+	Observer  Observer         // nil observes nothing
+	Shares    map[string]Share // of the workers, by tenant; the others have the zero Share
+	Workers   int              // guests that run at once; 0 is GOMAXPROCS − 1, at least 1
+	Grace     time.Duration    // that running deliveries get when Run is stopped; 0 cuts at once
 }
 
 // withDefaults returns o with its unset values filled in. The caller's slices are not touched.
@@ -136,6 +138,7 @@ func (o Options) validate() error {
 	if o.Grace < 0 {
 		faults = append(faults, fmt.Errorf("dispatcher: grace of %s: want 0 or more", o.Grace))
 	}
+	faults = append(faults, shareFaults(o.Shares)...)
 	names := make(map[string]bool, len(o.Consumers))
 	for _, c := range o.Consumers {
 		if names[c.Name] {
@@ -147,6 +150,25 @@ func (o Options) validate() error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// shareFaults lists what is wrong with shares, in the order of the tenants.
+func shareFaults(shares map[string]Share) (faults []error) {
+	floors := 0
+	for _, tenant := range slices.Sorted(maps.Keys(shares)) {
+		s := shares[tenant]
+		floors += s.FloorPercent
+		if s.Weight < 0 || s.Weight > limits.FairWeight {
+			faults = append(faults, fmt.Errorf("dispatcher: share of tenant %q: weight %d: want 1 to %d", tenant, s.Weight, limits.FairWeight))
+		}
+		if s.FloorPercent < 0 || s.FloorPercent > 100 {
+			faults = append(faults, fmt.Errorf("dispatcher: share of tenant %q: floor of %d%%: want 0 to 100", tenant, s.FloorPercent))
+		}
+	}
+	if floors > 100 {
+		faults = append(faults, fmt.Errorf("dispatcher: the floors of all tenants make %d%%: want at most 100", floors))
+	}
+	return faults
 }
 
 // faults lists what is wrong with c.

@@ -12,6 +12,7 @@ type hostFile struct {
 	Grace    *duration    `json:"grace,omitempty" jsonschema_description:"What running deliveries get to finish when the host stops."`
 	Defaults deliveryFile `json:"defaults,omitempty" jsonschema_description:"What a consumer gets that its manifest doesn't say."`
 	Ceilings deliveryFile `json:"ceilings,omitempty" jsonschema_description:"The most that a manifest may ask for."`
+	Shares   []*shareFile `json:"shares,omitempty" jsonschema:"maxItems=10000,title=a list of shares" jsonschema_description:"What tenants get of the workers when they compete for them. A tenant need not be listed."`
 	Topics   []*topicFile `json:"topics,omitempty" jsonschema:"maxItems=10000,title=a list of topics" jsonschema_description:"Policy by topic. A topic need not be listed."`
 }
 
@@ -28,6 +29,12 @@ type storageFile struct {
 type logFile struct {
 	Level  string `json:"level,omitempty" jsonschema:"enum=debug,enum=info,enum=warn,enum=error" jsonschema_description:"The least severity that is logged."`
 	Format string `json:"format,omitempty" jsonschema:"enum=json,enum=console" jsonschema_description:"json for machines, console for people."`
+}
+
+type shareFile struct {
+	Tenant       tenantName `json:"tenant" jsonschema_description:"Whose share it is."`
+	Weight       *int64     `json:"weight,omitempty" jsonschema_description:"How much execution it gets in proportion to the other tenants. Default: 1."`
+	FloorPercent *int64     `json:"floor_percent,omitempty" jsonschema_description:"How much of all recent execution comes to it before any weight counts. Default: 0."`
 }
 
 type topicFile struct {

@@ -20,6 +20,7 @@ type Host struct {
 	Grace    time.Duration // what running deliveries get when the host stops
 	Defaults Delivery      // what a consumer gets that doesn't say
 	Ceilings Delivery      // what a consumer may ask for at most
+	Shares   []Share       // of the workers, in the order of the file; Tenant is unique
 	Topics   []Topic       // policy by topic, in the order of the file; (Tenant, Topic) is unique
 }
 

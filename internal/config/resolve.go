@@ -48,6 +48,7 @@ func (f *hostFile) resolve(s *sources) *Host {
 	h.Ceilings = resolve(s, "ceilings", &f.Ceilings, h.Ceilings, hardMost)
 	h.Defaults = resolve(s, "defaults", &f.Defaults, h.Defaults, h.Ceilings.most)
 	checkPairs(s, "defaults", h.Defaults)
+	h.Shares = resolveShares(s, f.Shares)
 	h.Topics = resolveTopics(s, f.Topics)
 	return h
 }

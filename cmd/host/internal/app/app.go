@@ -161,8 +161,13 @@ func newDispatcher(ctx context.Context, p *parts) (*dispatcher.Dispatcher, error
 			ContextOptional: !c.ContextRequired, Publish: c.Publish, Clients: c.Clients, NonRetryable: c.NonRetryable,
 		}
 	}
+	shares := make(map[string]dispatcher.Share, len(p.Host.Shares))
+	for _, s := range p.Host.Shares {
+		shares[s.Tenant] = dispatcher.Share{Weight: s.Weight, FloorPercent: s.FloorPercent}
+	}
 	d, err := dispatcher.New(dispatcher.Options{
-		Queue: p.log, Context: p.context, Consumers: consumers, Logger: p.Logger, Observer: p.metrics, Grace: p.Host.Grace,
+		Shares: shares,
+		Queue:  p.log, Context: p.context, Consumers: consumers, Logger: p.Logger, Observer: p.metrics, Grace: p.Host.Grace,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the consumers: %w", err)
