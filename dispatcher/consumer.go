@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/longshore/longshore/internal/filter"
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/signedctx"
 	"github.com/longshore/longshore/substrate"
@@ -22,6 +23,7 @@ type shared struct {
 	workers   *workers
 	hostSlots *budget // bound of what is in flight in the host
 	guests    guestLogs
+	hooks     []Hook
 }
 
 // consumer runs one entry of the manifest.
@@ -30,6 +32,7 @@ type consumer struct {
 	shared
 	log       *zap.Logger
 	policy    policy
+	filter    *filter.Filter      // nil takes all
 	principal signedctx.Principal // as which its guest publishes
 	slots     *budget             // its own bound of what is in flight
 	condition *condition
@@ -40,8 +43,11 @@ type consumer struct {
 // emptyClaimsInARow may happen where consumers of one lane race for its messages.
 const emptyClaimsInARow = 3
 
+// newConsumer makes a consumer of what was validated.
 func newConsumer(c Consumer, s shared) *consumer {
+	takes, _ := c.filter()
 	return &consumer{
+		filter:   takes,
 		Consumer: c,
 		shared:   s,
 		log: s.log.With(zap.String("consumer", c.Name), zap.String("tenant", c.Tenant),

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/longshore/longshore/internal/filter"
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/signedctx"
 	"github.com/longshore/longshore/substrate"
@@ -43,6 +44,21 @@ func forGuest(m substrate.Message) messaging.Message {
 		}
 	}
 	return messaging.Message{Topic: m.Topic, ContentType: m.ContentType, Data: m.Payload, Metadata: metadata}
+}
+
+// forFilter returns what a filter sees of a message, and of who published it; who may be nil.
+func forFilter(m *substrate.Message, who *signedctx.Verified) filter.Message {
+	out := filter.Message{Topic: m.Topic, ContentType: m.ContentType, Metadata: make(map[string]string, len(m.Metadata)), Claims: map[string]string{}}
+	for _, p := range slices.Backward(m.Metadata) {
+		out.Metadata[p.Key] = p.Value
+	}
+	if who != nil {
+		out.Subject = who.Subject
+		for _, claim := range who.Claims {
+			out.Claims[claim.Key] = claim.Value
+		}
+	}
+	return out
 }
 
 // forQueue returns a message of a guest as the queue stores it, without its id, context and reservation: published by a

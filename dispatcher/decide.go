@@ -26,14 +26,20 @@ type finding struct {
 type endpoint uint8
 
 const (
-	atContext    endpoint = iota // the signed context was refused; the guest wasn't run
-	atStorage                    // the queue failed before the guest was run
-	notStarted                   // the consumer or the host stopped before there was a worker
-	atFence                      // the lane accepted a higher token of the same fence key
-	atFenceLimit                 // the lane has no room for another fence key now
-	atGuest                      // the guest was run
-	atSeal                       // the guest succeeded, but what it published couldn't be sealed
-	atCommit                     // the guest succeeded, but the queue refused what it published
+	atContext     endpoint = iota // the signed context was refused; the guest wasn't run
+	atTarget                      // it is meant for another consumer
+	atFilter                      // the consumer's filter doesn't take it
+	atFilterError                 // the filter can't be computed for it
+	atFeature                     // it requires a feature that the consumer doesn't declare
+	atDeadline                    // its deadline passed before the guest was run
+	atHook                        // a hook rejected it
+	atStorage                     // the queue failed before the guest was run
+	notStarted                    // the consumer or the host stopped before there was a worker
+	atFence                       // the lane accepted a higher token of the same fence key
+	atFenceLimit                  // the lane has no room for another fence key now
+	atGuest                       // the guest was run
+	atSeal                        // the guest succeeded, but what it published couldn't be sealed
+	atCommit                      // the guest succeeded, but the queue refused what it published
 )
 
 // refusedOutbox says why the queue didn't take what a guest published.
@@ -88,12 +94,24 @@ func decide(f finding, attempt int, p policy, chance float64) decision {
 	switch f.end {
 	case atContext:
 		return decideContext(f.refusal)
+	case atTarget:
+		return passOver(ReasonOtherTarget)
+	case atFilter:
+		return passOver(ReasonFiltered)
+	case atFilterError:
+		return bury(ReasonFilterFailed)
+	case atFeature:
+		return bury(ReasonUnsupportedFeature)
+	case atDeadline:
+		return bury(ReasonDeadline)
+	case atHook:
+		return bury(ReasonRejected)
 	case atStorage:
 		return release(ReasonStorageError, storageBackoff(f.before), hold)
 	case notStarted:
 		return release(ReasonInterrupted, 0, goOn)
 	case atFence:
-		return decision{verdict: substrate.Ack, reason: ReasonStaleFence}
+		return passOver(ReasonStaleFence)
 	case atFenceLimit:
 		return release(ReasonFenceLimit, limits.StorageRetryMax, goOn)
 	case atGuest:
@@ -155,6 +173,11 @@ func decideCommit(r *refusedOutbox, attempt int, p policy, chance float64) decis
 		return retry(reason, attempt, p, chance)
 	}
 	return release(reason, r.wait(), hold)
+}
+
+// passOver acknowledges what has no effect.
+func passOver(reason string) decision {
+	return decision{verdict: substrate.Ack, reason: reason}
 }
 
 func bury(reason string) decision {

@@ -3,7 +3,6 @@ package dispatcher
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 
 	"go.uber.org/zap"
@@ -21,8 +20,8 @@ type delivery struct {
 	turn   *turn
 	outbox *outbox
 
-	verified bool            // who published it is known
-	fence    substrate.Fence // that the lane accepted; no key if there is none
+	who   *signedctx.Verified // published it; nil if that isn't known
+	fence substrate.Fence     // that the lane accepted; no key if there is none
 
 	call    *messaging.Call     // of the guest; nil if there was none
 	outcome runtime.Outcome     // of that call
@@ -33,8 +32,11 @@ type delivery struct {
 // deliver takes one claimed message through its steps.
 func (c *consumer) deliver(p phases, d *delivery) {
 	defer d.end()
-	f, genuine := c.verify(d)
-	if genuine {
+	f, goesOn := c.verify(d)
+	if goesOn {
+		f, goesOn = c.screen(d)
+	}
+	if goesOn {
 		f = c.invoke(p, d)
 	}
 	d.turn.done() // what follows needs no worker
@@ -63,9 +65,9 @@ func (d *delivery) end() {
 func (c *consumer) verify(d *delivery) (finding, bool) {
 	b := Binding(d.Message)
 	b.Tenant, b.Topic = c.Tenant, c.Topic
-	_, err := c.context.Verify(d.Message.Envelope, b)
+	who, err := c.context.Verify(d.Message.Envelope, b)
 	if err == nil {
-		d.verified = true
+		d.who = &who
 		return finding{}, true
 	}
 	class := signedctx.ClassMalformed
@@ -85,7 +87,7 @@ func (c *consumer) invoke(p phases, d *delivery) finding {
 	if err := d.turn.wait(p.claim, d.lease.ctx); err != nil {
 		return finding{end: notStarted}
 	}
-	if f, accepted := c.raiseFence(d); !accepted {
+	if f, goesOn := c.begin(d); !goesOn {
 		return f
 	}
 	ended, err := c.queue.Start(d.Lease)
@@ -124,9 +126,8 @@ func (c *consumer) runGuest(p phases, d *delivery) (out runtime.Outcome) {
 	defer cancel(nil)
 	defer context.AfterFunc(p.run, func() { cancel(context.Cause(p.run)) })()
 	defer func() {
-		if v := recover(); v != nil {
-			out = runtime.Outcome{Class: runtime.HostPanic, Err: fmt.Errorf("panic: %.200q", fmt.Sprint(v))}
-			c.log.Error("the host panicked in a guest call", zap.String("message", d.Message.ID), zap.Error(out.Err), zap.Stack("stack"))
+		if err := c.recovered(d, recover()); err != nil {
+			out = runtime.Outcome{Class: runtime.HostPanic, Err: err}
 		}
 	}()
 	return c.Guest.Invoke(ctx, d.call)

@@ -32,6 +32,7 @@ func New(o Options) (*Dispatcher, error) {
 		workers:   newWorkers(o.Workers, o.Shares),
 		hostSlots: newBudget(room{messages: limits.HostInFlightMsgs, bytes: limits.HostInFlightBytes}),
 		guests:    newGuestLogs(o.Logger, o.Consumers),
+		hooks:     o.Hooks,
 	}
 	d := &Dispatcher{grace: o.Grace}
 	for _, c := range o.Consumers {

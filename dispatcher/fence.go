@@ -10,9 +10,9 @@ import (
 // raiseFence asks the lane to accept the message's fence token, just before the guest runs, so that the mark rises in the
 // order in which messages are handled. A fence counts under a verified context only: whoever can't be named is granted
 // nothing, and must not be able to shut others out. Its finding counts if the token was not accepted.
-func (c *consumer) raiseFence(d *delivery) (f finding, accepted bool) {
+func (c *consumer) raiseFence(d *delivery) (f finding, goesOn bool) {
 	fence := d.Message.Options.Fence
-	if fence.Key == "" || !d.verified {
+	if fence.Key == "" || d.who == nil {
 		return finding{}, true
 	}
 	err := c.queue.RaiseFence(d.lease.ctx, d.Lease, fence)

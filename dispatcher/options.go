@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/longshore/longshore/internal/filter"
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/runtime"
 	"github.com/longshore/longshore/signedctx"
@@ -70,6 +71,11 @@ type Consumer struct {
 	Publish []string
 	// Clients are the names that the guest may connect to besides "default".
 	Clients []string
+	// Filter is an expression over a message: see package internal/filter. What it doesn't take is acknowledged unrun. "" takes
+	// all. It belongs to a consumer that shares its lane with none.
+	Filter string
+	// Features are those that messages may require.
+	Features []string
 	// NonRetryable are guest errors that bury at once: "timeout", "connection", "permission-denied", "other".
 	NonRetryable []string
 }
@@ -80,6 +86,7 @@ type Options struct {
 	Context   *signedctx.Context
 	Consumers []Consumer
 	Logger    *zap.Logger      // nil logs nothing
+	Hooks     []Hook           // asked and told in this order
 	Observer  Observer         // nil observes nothing
 	Shares    map[string]Share // of the workers, by tenant; the others have the zero Share
 	Workers   int              // guests that run at once; 0 is GOMAXPROCS − 1, at least 1
@@ -200,10 +207,21 @@ func (c Consumer) faults() []error {
 	check(c.Lease > c.Limits.CallDuration, "lease %s: want more than the call duration of %s", c.Lease, c.Limits.CallDuration)
 	check(c.Retry.Base > 0 && c.Retry.Cap >= c.Retry.Base,
 		"retry from %s to %s: want a base over 0 and a cap not below it", c.Retry.Base, c.Retry.Cap)
+	if _, err := c.filter(); err != nil {
+		out = append(out, fmt.Errorf("filter: %w", err))
+	}
 	for _, e := range c.NonRetryable {
 		check(slices.Contains(guestErrors(), e), "non-retryable %.80q: want one of %v", e, guestErrors())
 	}
 	return out
+}
+
+// filter returns the compiled filter, nil if there is none.
+func (c Consumer) filter() (*filter.Filter, error) {
+	if c.Filter == "" {
+		return nil, nil
+	}
+	return filter.Compile(c.Filter)
 }
 
 // labelBytes bounds a label so that "consumer:" and a name make a subject, and a receipt with labels stays within

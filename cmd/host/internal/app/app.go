@@ -159,6 +159,7 @@ func newDispatcher(ctx context.Context, p *parts) (*dispatcher.Dispatcher, error
 			Concurrency: c.Concurrency, MaxAttempts: c.MaxAttempts, Lease: c.Lease,
 			Retry:           dispatcher.Retry{Base: c.Retry.Base, Cap: c.Retry.Cap},
 			ContextOptional: !c.ContextRequired, Publish: c.Publish, Clients: c.Clients, NonRetryable: c.NonRetryable,
+			Filter: c.Filter, Features: c.Features,
 		}
 	}
 	shares := make(map[string]dispatcher.Share, len(p.Host.Shares))
