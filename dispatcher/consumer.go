@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/longshore/longshore/internal/filter"
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/signedctx"
 	"github.com/longshore/longshore/substrate"
@@ -23,6 +24,7 @@ type shared struct {
 	hostSlots *budget // bound of what is in flight in the host
 	guests    guestLogs
 	maxAge    func(tenant, topic string) time.Duration
+	hooks     []Hook
 }
 
 // consumer runs one entry of the manifest.
@@ -31,6 +33,7 @@ type consumer struct {
 	shared
 	log       *zap.Logger
 	policy    policy
+	filter    *filter.Filter      // nil takes all
 	principal signedctx.Principal // as which its guest publishes
 	slots     *budget             // its own bound of what is in flight
 	condition *condition
@@ -41,8 +44,11 @@ type consumer struct {
 // emptyClaimsInARow may happen where consumers of one lane race for its messages.
 const emptyClaimsInARow = 3
 
+// newConsumer makes a consumer of what was validated.
 func newConsumer(c Consumer, s shared) *consumer {
+	takes, _ := c.filter()
 	return &consumer{
+		filter:   takes,
 		Consumer: c,
 		shared:   s,
 		log: s.log.With(zap.String("consumer", c.Name), zap.String("tenant", c.Tenant),
@@ -58,20 +64,25 @@ func newConsumer(c Consumer, s shared) *consumer {
 const subjectPrefix = "consumer:"
 
 // run claims and starts deliveries until the dispatcher stops. A consumer that is paused before gives back what it had not
-// begun, finishes what it had, and waits for the stop.
+// begun, finishes what it had, and waits until it is resumed.
 func (c *consumer) run(p phases) {
-	stopped := p.claim.Done()
-	claiming, stop := context.WithCancel(p.claim)
-	defer stop()
-	p.claim = claiming
-	c.condition.begin(stop)
 	defer c.condition.end()
+	for p.claim.Err() == nil {
+		c.runUntilPaused(p)
+		c.condition.waitResumed(p.claim)
+	}
+}
+
+func (c *consumer) runUntilPaused(p phases) {
+	untilPaused, stop := context.WithCancel(p.claim)
+	defer stop()
+	p.claim = untilPaused
+	c.condition.begin(stop)
 	var inFlight sync.WaitGroup
-	for claiming.Err() == nil {
+	for untilPaused.Err() == nil {
 		c.claimNext(p, &inFlight)
 	}
 	inFlight.Wait()
-	<-stopped
 }
 
 // claimNext waits for slots of its own, then for messages, and then claims as many as there is room for in the host.
@@ -82,13 +93,14 @@ func (c *consumer) claimNext(p phases, inFlight *sync.WaitGroup) {
 	}
 	defer func() { c.slots.give(own) }()
 	if err := c.queue.WaitReady(p.claim, c.Tenant, c.Topic, c.Lane); err != nil {
-		c.storageFailed(p.claim, "waiting for messages", err)
+		c.storageFailed(p.claim, claiming, err)
 		return
 	}
-	if !c.condition.waitHeld(p.claim) {
+	n, allowed := c.mayClaim(p.claim, own.messages)
+	if !allowed {
 		return
 	}
-	host, err := c.hostSlots.take(p.claim, own)
+	host, err := c.hostSlots.take(p.claim, room{messages: n, bytes: own.bytes})
 	if err != nil {
 		return
 	}
@@ -103,9 +115,9 @@ func (c *consumer) claim(p phases, r room, inFlight *sync.WaitGroup) (used room)
 	since := time.Now()
 	claimed, err := c.queue.Claim(p.claim, c.claimRequest(r))
 	if err != nil { // beside it there may be deliveries all the same
-		c.storageFailed(p.claim, "claiming", err)
+		c.storageFailed(p.claim, claiming, err)
 	} else {
-		c.storageWorked()
+		c.storageWorked(claiming)
 	}
 	for _, dead := range claimed.Buried {
 		c.reportBuried(dead)
@@ -172,21 +184,35 @@ func (c *consumer) newDelivery(p phases, d substrate.Delivery, since time.Time) 
 	}
 }
 
-// storageFailed counts an error of the queue, says so once when the consumer becomes unhealthy, and waits a little
-// longer for each error in a row. An error because ctx is done doesn't count.
-func (c *consumer) storageFailed(ctx context.Context, doing string, err error) {
+// storageFailed counts an error of the queue, and waits a little longer for each error in a row. An error because ctx is done
+// doesn't count.
+func (c *consumer) storageFailed(ctx context.Context, doing operation, err error) {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return
 	}
-	before, unhealthy := c.condition.storageFailed()
-	if unhealthy {
-		c.log.Error("consumer is unhealthy: the storage keeps failing", zap.String("doing", doing), zap.Error(err))
-	}
-	sleep(ctx, storageBackoff(before))
+	sleep(ctx, storageBackoff(c.countStorageError(doing, err)))
 }
 
-func (c *consumer) storageWorked() {
-	if c.condition.storageWorked() {
+// countStorageError returns how many errors there were in a row before, and says so once when the consumer becomes unhealthy.
+func (c *consumer) countStorageError(doing operation, err error) (before int) {
+	before, unhealthy := c.condition.storageFailed(doing)
+	if unhealthy {
+		c.log.Error("consumer is unhealthy: the storage keeps failing", zap.Stringer("doing", doing), zap.Error(err))
+	}
+	return before
+}
+
+// storageFault is what a delivery came to for which the queue couldn't note that its guest begins.
+func (c *consumer) storageFault(d *delivery, err error) finding {
+	d.cause = err
+	if d.lease.ctx.Err() != nil {
+		return finding{end: notStarted}
+	}
+	return finding{end: atStorage, before: c.countStorageError(starting, err)}
+}
+
+func (c *consumer) storageWorked(doing operation) {
+	if c.condition.storageWorked(doing) {
 		c.log.Info("consumer is healthy again: the storage works")
 	}
 }
@@ -194,9 +220,18 @@ func (c *consumer) storageWorked() {
 // pause stops the claiming until an operator has seen to the reason.
 func (c *consumer) pause(reason string, cause error) {
 	if c.condition.pause(reason) {
-		c.log.Error("consumer is paused: messages are kept, none is charged; restart the host when the cause is gone",
+		c.log.Error("consumer is paused: messages are kept, none is charged; resume it when the cause is gone",
 			zap.String("reason", reason), zap.Error(cause))
 	}
+}
+
+// resume lets a paused consumer go on, and reports whether it was paused.
+func (c *consumer) resume() bool {
+	if !c.condition.resume() {
+		return false
+	}
+	c.log.Info("consumer is resumed")
+	return true
 }
 
 // status returns what the consumer is doing.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/longshore/longshore/internal/filter"
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/signedctx"
 	"github.com/longshore/longshore/substrate"
@@ -43,6 +44,21 @@ func forGuest(m substrate.Message) messaging.Message {
 		}
 	}
 	return messaging.Message{Topic: m.Topic, ContentType: m.ContentType, Data: m.Payload, Metadata: metadata}
+}
+
+// forFilter returns what a filter sees of a message, and of who published it; who may be nil.
+func forFilter(m *substrate.Message, who *signedctx.Verified) filter.Message {
+	out := filter.Message{Topic: m.Topic, ContentType: m.ContentType, Metadata: make(map[string]string, len(m.Metadata)), Claims: map[string]string{}}
+	for _, p := range slices.Backward(m.Metadata) {
+		out.Metadata[p.Key] = p.Value
+	}
+	if who != nil {
+		out.Subject = who.Subject
+		for _, claim := range who.Claims {
+			out.Claims[claim.Key] = claim.Value
+		}
+	}
+	return out
 }
 
 // forQueue returns a message of a guest as the queue stores it, without its id, context and reservation: published by a
@@ -117,8 +133,8 @@ func unsigned(n int64) uint64 {
 	return uint64(n)
 }
 
-// refusedBy tells an error of a settlement that refuses its outbox from a fault of the storage.
-func refusedBy(err error) (refusedCommit, bool) {
+// refusedBy tells an error that refuses what is published from a fault of the storage.
+func refusedBy(err error) (*refusedOutbox, bool) {
 	var (
 		depth *substrate.DepthError
 		rate  *substrate.RateError
@@ -127,13 +143,15 @@ func refusedBy(err error) (refusedCommit, bool) {
 	)
 	switch {
 	case errors.As(err, &rate):
-		return refusedCommit{why: messaging.RateExceeded, after: rate.RetryAfter}, true
-	case errors.As(err, &depth), errors.Is(err, substrate.ErrStorageFull):
-		return refusedCommit{why: refusalFor(err).Case}, true
+		return &refusedOutbox{why: messaging.RateExceeded, topic: rate.Topic, after: rate.RetryAfter}, true
+	case errors.As(err, &depth):
+		return &refusedOutbox{why: messaging.DepthExceeded, topic: depth.Topic}, true
+	case errors.Is(err, substrate.ErrStorageFull):
+		return &refusedOutbox{why: messaging.StorageFull}, true
 	case errors.Is(err, substrate.ErrNotFound):
-		return refusedCommit{why: messaging.Unavailable}, true
+		return &refusedOutbox{why: messaging.Unavailable}, true
 	case errors.As(err, &bound), errors.As(err, &name):
-		return refusedCommit{why: refusalFor(err).Case, forever: true}, true
+		return &refusedOutbox{why: refusalFor(err).Case, forever: true}, true
 	}
-	return refusedCommit{}, false
+	return nil, false
 }

@@ -18,26 +18,45 @@ type finding struct {
 	refusal signedctx.Class // atContext
 	outcome runtime.Outcome // atGuest
 	badABI  int             // atGuest, BadABI: on how many different messages the guest broke the ABI, this one included
-	refused refusedCommit   // atCommit
+	refused *refusedOutbox  // atCommit: the refusal; atGuest: of a publish that the guest asked for, which may be taken later
+	before  int             // atStorage: errors in a row before this one
 }
 
 // endpoint says how far a delivery came.
 type endpoint uint8
 
 const (
-	atContext  endpoint = iota // the signed context was refused; the guest wasn't run
-	notStarted                 // the consumer or the host stopped before there was a worker
-	atGuest                    // the guest was run
-	atSeal                     // the guest succeeded, but what it published couldn't be sealed
-	atCommit                   // the guest succeeded, but the queue refused what it published
+	atContext     endpoint = iota // the signed context was refused; the guest wasn't run
+	atTarget                      // it is meant for another consumer
+	atFilter                      // the consumer's filter doesn't take it
+	atFilterError                 // the filter can't be computed for it
+	atFeature                     // it requires a feature that the consumer doesn't declare
+	atDeadline                    // its deadline passed before the guest was run
+	atHook                        // a hook rejected it
+	atStorage                     // the queue failed before the guest was run
+	notStarted                    // the consumer or the host stopped before there was a worker
+	atFence                       // the lane accepted a higher token of the same fence key
+	atFenceLimit                  // the lane has no room for another fence key now
+	atGuest                       // the guest was run
+	atSeal                        // the guest succeeded, but what it published couldn't be sealed
+	atCommit                      // the guest succeeded, but the queue refused what it published
 )
 
-// refusedCommit says why the queue didn't take an outbox that had been admitted.
-type refusedCommit struct {
+// refusedOutbox says why the queue didn't take what a guest published.
+type refusedOutbox struct {
 	why     messaging.PublishCase
+	topic   string        // that refused it; "" if that isn't known
 	forever bool          // the same outbox will be refused again
 	after   time.Duration // when the queue said to try again; 0 if it didn't
 	before  int           // refusals in a row before this one
+}
+
+// wait returns how long to wait before the outbox is tried again.
+func (r *refusedOutbox) wait() time.Duration {
+	if r.after > 0 {
+		return r.after
+	}
+	return storageBackoff(r.before)
 }
 
 // policy is what a consumer's manifest says about failures.
@@ -51,7 +70,7 @@ type policy struct {
 type decision struct {
 	verdict substrate.Verdict
 	delay   time.Duration // of a retry or release
-	reason  string        // one of Reasons, with its detail; "" for an ack
+	reason  string        // one of Reasons, with its detail; "" for an ack of what the guest did
 	then    consequence   // for the consumer
 }
 
@@ -75,8 +94,26 @@ func decide(f finding, attempt int, p policy, chance float64) decision {
 	switch f.end {
 	case atContext:
 		return decideContext(f.refusal)
+	case atTarget:
+		return passOver(ReasonOtherTarget)
+	case atFilter:
+		return passOver(ReasonFiltered)
+	case atFilterError:
+		return bury(ReasonFilterFailed)
+	case atFeature:
+		return bury(ReasonUnsupportedFeature)
+	case atDeadline:
+		return bury(ReasonDeadline)
+	case atHook:
+		return bury(ReasonRejected)
+	case atStorage:
+		return release(ReasonStorageError, storageBackoff(f.before), hold)
 	case notStarted:
 		return release(ReasonInterrupted, 0, goOn)
+	case atFence:
+		return passOver(ReasonStaleFence)
+	case atFenceLimit:
+		return release(ReasonFenceLimit, limits.StorageRetryMax, goOn)
 	case atGuest:
 		return decideOutcome(f, attempt, p, chance)
 	case atSeal:
@@ -97,6 +134,9 @@ func decideContext(c signedctx.Class) decision {
 
 func decideOutcome(f finding, attempt int, p policy, chance float64) decision {
 	reason := f.outcome.Reason()
+	if f.refused != nil && gaveUp(f.outcome.Class) {
+		return decideCommit(f.refused, attempt, p, chance)
+	}
 	switch f.outcome.Class {
 	case runtime.OK:
 		return decision{verdict: substrate.Ack}
@@ -121,17 +161,23 @@ func decideOutcome(f finding, attempt int, p policy, chance float64) decision {
 	return release(ReasonModuleFault, 0, pause)
 }
 
+// gaveUp reports whether a call ended as those do whose guest was refused something and doesn't know better.
+func gaveUp(c runtime.Class) bool {
+	return c == runtime.GuestError || c == runtime.Trap || c == runtime.Exit
+}
+
 // decideCommit gives the message back until there is room, unless there never will be.
-func decideCommit(r refusedCommit, attempt int, p policy, chance float64) decision {
+func decideCommit(r *refusedOutbox, attempt int, p policy, chance float64) decision {
 	reason := ReasonOutboxRefused + ": " + r.why.String()
 	if r.forever {
 		return retry(reason, attempt, p, chance)
 	}
-	delay := r.after
-	if delay <= 0 {
-		delay = storageBackoff(r.before)
-	}
-	return release(reason, delay, hold)
+	return release(reason, r.wait(), hold)
+}
+
+// passOver acknowledges what has no effect.
+func passOver(reason string) decision {
+	return decision{verdict: substrate.Ack, reason: reason}
 }
 
 func bury(reason string) decision {

@@ -126,20 +126,39 @@ func TestDecide(t *testing.T) {
 			require.Equal(t, then, got.then)
 		}
 	})
+	t.Run("WhatAGuestWasRefusedAndMayBeTakenLaterIsNotCharged", func(t *testing.T) {
+		refused := &refusedOutbox{why: messaging.DepthExceeded, before: 1}
+		want := decision{verdict: substrate.Release, delay: 100 * time.Millisecond, reason: "outbox-refused: depth-exceeded", then: hold}
+		for class, free := range map[runtime.Class]bool{
+			runtime.GuestError: true, runtime.Trap: true, runtime.Exit: true, runtime.OutOfFuel: false, runtime.Timeout: false, runtime.BadABI: false,
+		} {
+			got := decide(finding{end: atGuest, outcome: runtime.Outcome{Class: class}, refused: refused}, 3, testPolicy(), 0)
+			require.Equal(t, free, got == want, "%v: %v", class, got)
+		}
+		got := decide(finding{end: atGuest, outcome: runtime.Outcome{Class: runtime.OK}, refused: refused}, 3, testPolicy(), 0)
+		require.Equal(t, decision{verdict: substrate.Ack}, got, "a guest that can do without")
+	})
+	t.Run("AQueueThatFailsBeforeTheGuestRunsIsNotTheMessagesFault", func(t *testing.T) {
+		want := decision{verdict: substrate.Release, delay: 200 * time.Millisecond, reason: "storage-error", then: hold}
+		require.Equal(t, want, decide(finding{end: atStorage, before: 2}, 99, testPolicy(), 0))
+	})
+	t.Run("AStaleFenceIsAcknowledgedWithItsReason", func(t *testing.T) {
+		require.Equal(t, decision{verdict: substrate.Ack, reason: "stale-fence"}, decide(finding{end: atFence}, 99, testPolicy(), 0))
+	})
 	t.Run("ARefusedOutboxWaitsAsLongAsTheQueueSays", func(t *testing.T) {
-		f := finding{end: atCommit, refused: refusedCommit{why: messaging.RateExceeded, after: 7 * time.Second}}
+		f := finding{end: atCommit, refused: &refusedOutbox{why: messaging.RateExceeded, after: 7 * time.Second}}
 		got := decide(f, 3, testPolicy(), 0)
 		want := decision{verdict: substrate.Release, delay: 7 * time.Second, reason: "outbox-refused: rate-exceeded", then: hold}
 		require.Equal(t, want, got)
 	})
 	t.Run("ARefusedOutboxBacksOffIfTheQueueDoesNotSay", func(t *testing.T) {
 		for before, delay := range []time.Duration{50, 100, 200, 400, 800, 1000, 1000} {
-			f := finding{end: atCommit, refused: refusedCommit{why: messaging.StorageFull, before: before}}
+			f := finding{end: atCommit, refused: &refusedOutbox{why: messaging.StorageFull, before: before}}
 			require.Equal(t, delay*time.Millisecond, decide(f, 1, testPolicy(), 0).delay)
 		}
 	})
 	t.Run("AnOutboxThatNeverFitsIsCharged", func(t *testing.T) {
-		f := finding{end: atCommit, refused: refusedCommit{why: messaging.QuotaExceeded, forever: true}}
+		f := finding{end: atCommit, refused: &refusedOutbox{why: messaging.QuotaExceeded, forever: true}}
 		require.Equal(t, substrate.Retry, decide(f, 1, testPolicy(), 0).verdict)
 		require.Equal(t, decision{verdict: substrate.Bury, reason: "outbox-refused: quota-exceeded"}, decide(f, 3, testPolicy(), 0))
 	})

@@ -3,7 +3,6 @@ package dispatcher
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 
 	"go.uber.org/zap"
@@ -21,6 +20,9 @@ type delivery struct {
 	turn   *turn
 	outbox *outbox
 
+	who   *signedctx.Verified // published it; nil if that isn't known
+	fence substrate.Fence     // that the lane accepted; no key if there is none
+
 	call    *messaging.Call     // of the guest; nil if there was none
 	outcome runtime.Outcome     // of that call
 	sealed  []substrate.Message // what is committed with an acknowledgement
@@ -30,8 +32,11 @@ type delivery struct {
 // deliver takes one claimed message through its steps.
 func (c *consumer) deliver(p phases, d *delivery) {
 	defer d.end()
-	f, genuine := c.verify(d)
-	if genuine {
+	f, goesOn := c.verify(d)
+	if goesOn {
+		f, goesOn = c.screen(d)
+	}
+	if goesOn {
 		f = c.invoke(p, d)
 	}
 	d.turn.done() // what follows needs no worker
@@ -60,9 +65,10 @@ func (d *delivery) end() {
 func (c *consumer) verify(d *delivery) (finding, bool) {
 	b := Binding(d.Message)
 	b.Tenant, b.Topic = c.Tenant, c.Topic
-	verified, err := c.context.Verify(d.Message.Envelope, b)
+	who, err := c.context.Verify(d.Message.Envelope, b)
 	if err == nil {
-		return c.checkAge(d, verified)
+		d.who = &who
+		return c.checkAge(d, who)
 	}
 	class := signedctx.ClassMalformed
 	if refusal, ok := errors.AsType[*signedctx.Refusal](err); ok {
@@ -81,11 +87,14 @@ func (c *consumer) invoke(p phases, d *delivery) finding {
 	if err := d.turn.wait(p.claim, d.lease.ctx); err != nil {
 		return finding{end: notStarted}
 	}
+	if f, goesOn := c.begin(d); !goesOn {
+		return f
+	}
 	ended, err := c.queue.Start(d.Lease)
 	if err != nil {
-		d.cause = err
-		return finding{end: notStarted}
+		return c.storageFault(d, err)
 	}
+	c.storageWorked(starting)
 	defer ended()
 	d.call = messaging.NewCall(messaging.CallOptions{
 		Message: forGuest(d.Message),
@@ -95,6 +104,7 @@ func (c *consumer) invoke(p phases, d *delivery) finding {
 		Log:     func(stream string, line []byte) { c.guestWrote(d, stream, line) },
 	})
 	d.outcome = c.runGuest(p, d)
+	d.turn.spent(d.outcome.FuelUsed)
 	d.cause = d.outcome.Err
 	if d.outcome.GuestText != "" {
 		c.guestWrote(d, "error", []byte(d.outcome.GuestText))
@@ -102,6 +112,10 @@ func (c *consumer) invoke(p phases, d *delivery) finding {
 	f := finding{end: atGuest, outcome: d.outcome}
 	if d.outcome.Class == runtime.BadABI {
 		f.badABI = c.condition.brokeABI(d.Message.ID)
+	}
+	if r := d.outbox.refused; r != nil && gaveUp(d.outcome.Class) {
+		r.before = c.condition.outboxRefused(r.topic)
+		f.refused = r
 	}
 	return f
 }
@@ -112,9 +126,8 @@ func (c *consumer) runGuest(p phases, d *delivery) (out runtime.Outcome) {
 	defer cancel(nil)
 	defer context.AfterFunc(p.run, func() { cancel(context.Cause(p.run)) })()
 	defer func() {
-		if v := recover(); v != nil {
-			out = runtime.Outcome{Class: runtime.HostPanic, Err: fmt.Errorf("panic: %.200q", fmt.Sprint(v))}
-			c.log.Error("the host panicked in a guest call", zap.String("message", d.Message.ID), zap.Error(out.Err), zap.Stack("stack"))
+		if err := c.recovered(d, recover()); err != nil {
+			out = runtime.Outcome{Class: runtime.HostPanic, Err: err}
 		}
 	}()
 	return c.Guest.Invoke(ctx, d.call)
@@ -143,9 +156,12 @@ func (c *consumer) settle(p phases, d *delivery, dec decision) {
 		c.report(d, receipt)
 	case errors.Is(err, substrate.ErrLeaseLost) || d.lease.lost():
 		c.discard(d, ReasonLeaseLost)
+	case errors.Is(err, substrate.ErrStaleFence):
+		d.fence, d.sealed, d.cause = substrate.Fence{}, nil, err
+		c.settle(p, d, decide(finding{end: atFence}, d.Attempt, c.policy, chance()))
 	case isRefusal && len(d.sealed) > 0:
 		d.sealed, d.cause = nil, err
-		refused.before = c.condition.outboxRefused()
+		refused.before = c.condition.outboxRefused(refused.topic)
 		c.settle(p, d, decide(finding{end: atCommit, refused: refused}, d.Attempt, c.policy, chance()))
 	default:
 		d.cause = err
@@ -159,7 +175,7 @@ func (c *consumer) follow(d *delivery, dec decision) {
 	case goOn:
 	case hold:
 		if c.condition.hold(dec.delay, dec.reason) {
-			c.log.Warn("consumer waits: what it publishes was refused", zap.String("reason", dec.reason), zap.Duration("for", dec.delay))
+			c.log.Warn("consumer claims nothing for a while", zap.String("reason", dec.reason), zap.Duration("for", dec.delay))
 		}
 	case pause:
 		c.pause(dec.reason, d.cause)
@@ -178,21 +194,26 @@ func (c *consumer) commit(p phases, d *delivery, dec decision, r Receipt) error 
 	if dec.charges() {
 		s.Reason = dec.reason
 	}
+	if dec.verdict == substrate.Ack {
+		s.Fence = d.fence
+	}
 	if dec.verdict == substrate.Bury {
 		s.Receipt = r.encode()
 	}
 	for {
 		err := c.queue.Settle(p.settle, []substrate.Settlement{s}, d.sealed)
 		if err == nil {
-			c.storageWorked()
-			c.condition.settled(len(d.sealed))
+			c.storageWorked(settling)
+			if dec.then != hold {
+				c.condition.progressed(len(d.sealed), c.Concurrency)
+			}
 			return nil
 		}
 		_, refused := refusedBy(err)
-		if final(err) || (refused && len(d.sealed) > 0) {
+		if final(err) || errors.Is(err, substrate.ErrStaleFence) || (refused && len(d.sealed) > 0) {
 			return err
 		}
-		c.storageFailed(d.lease.ctx, "settling", err)
+		c.storageFailed(d.lease.ctx, settling, err)
 		if d.lease.ctx.Err() != nil {
 			return err
 		}

@@ -110,7 +110,7 @@ func TestDeliver(t *testing.T) {
 			require.Len(t, r.queue.acked, 2)
 			require.Len(t, r.queue.retried, 1)
 			require.Equal(t, "host-panic", r.queue.retried[0].Reason)
-			require.Equal(t, 1, r.logs.FilterMessage("the host panicked in a guest call").Len())
+			require.Equal(t, 1, r.logs.FilterMessage("the host panicked in a delivery").Len())
 		})
 	})
 	t.Run("AttemptsThatWereUsedUpElsewhereAreReported", func(t *testing.T) {

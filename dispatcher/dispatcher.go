@@ -29,10 +29,11 @@ func New(o Options) (*Dispatcher, error) {
 		context:   o.Context,
 		observer:  o.Observer,
 		log:       o.Logger,
-		workers:   newWorkers(o.Workers),
+		workers:   newWorkers(o.Workers, o.Shares),
 		hostSlots: newBudget(room{messages: limits.HostInFlightMsgs, bytes: limits.HostInFlightBytes}),
 		guests:    newGuestLogs(o.Logger, o.Consumers),
 		maxAge:    o.MaxAge,
+		hooks:     o.Hooks,
 	}
 	d := &Dispatcher{grace: o.Grace}
 	for _, c := range o.Consumers {
@@ -75,6 +76,18 @@ func (d *Dispatcher) Consumers() []ConsumerStatus {
 		out = append(out, c.status())
 	}
 	return out
+}
+
+// Resume lets those paused consumers go on for which which holds, and returns how many they were. Each claims again; if the
+// cause of its pause is still there, it pauses again.
+func (d *Dispatcher) Resume(which func(ConsumerStatus) bool) int {
+	n := 0
+	for _, c := range d.consumers {
+		if which(c.status()) && c.resume() {
+			n++
+		}
+	}
+	return n
 }
 
 // phases are the three ends of a dispatcher's work, each later than the one before it.

@@ -3,7 +3,7 @@
 //
 // # Reading it
 //
-// deliver.go is one delivery from claim to settlement, as a list of steps. decide.go is the table of verdicts, a pure
+// deliver.go is one delivery from claim to settlement, as a list of steps, and screen.go what a message asks for. decide.go is the table of verdicts, a pure
 // function. consumer.go is the loop that claims. workers.go hands the processors out, in turn, and budget.go bounds
 // what is in flight. outbox.go admits what a guest publishes. lease.go keeps a lease alive. convert.go alone turns the
 // types of the queue, the signed context and the guest ABI into each other.

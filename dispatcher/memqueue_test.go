@@ -31,6 +31,8 @@ type memQueue struct {
 	running map[substrate.Lease]bool
 	started int
 
+	fences map[string]uint64 // marks
+
 	putAside substrate.ClaimResult // Quarantined and Skipped of the next claim
 
 	claims    int
@@ -58,6 +60,7 @@ func newMemQueue() *memQueue {
 		reserve: func(string, int) error { return nil },
 		start:   func() error { return nil },
 		running: map[substrate.Lease]bool{},
+		fences:  map[string]uint64{},
 	}
 }
 
@@ -173,6 +176,22 @@ func (q *memQueue) Start(leases ...substrate.Lease) (func(), error) {
 	}, nil
 }
 
+func (q *memQueue) RaiseFence(_ context.Context, l substrate.Lease, f substrate.Fence) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.fail("fence", 0); err != nil {
+		return err
+	}
+	if q.holder(l) == nil {
+		return substrate.ErrLeaseLost
+	}
+	if f.Token < q.fences[f.Key] {
+		return &substrate.StaleFenceError{Lease: l, Fence: f, Mark: q.fences[f.Key]}
+	}
+	q.fences[f.Key] = f.Token
+	return nil
+}
+
 func (q *memQueue) Extend(_ context.Context, l substrate.Lease, d time.Duration) (time.Time, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -197,6 +216,9 @@ func (q *memQueue) Settle(_ context.Context, settlements []substrate.Settlement,
 	for _, s := range settlements {
 		if q.holder(s.Lease) == nil {
 			return substrate.ErrLeaseLost
+		}
+		if s.Fence.Token < q.fences[s.Fence.Key] {
+			return &substrate.StaleFenceError{Lease: s.Lease, Fence: s.Fence, Mark: q.fences[s.Fence.Key]}
 		}
 	}
 	for _, s := range settlements {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	goruntime "runtime"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/longshore/longshore/internal/filter"
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/runtime"
 	"github.com/longshore/longshore/signedctx"
@@ -69,6 +71,11 @@ type Consumer struct {
 	Publish []string
 	// Clients are the names that the guest may connect to besides "default".
 	Clients []string
+	// Filter is an expression over a message: see package internal/filter. What it doesn't take is acknowledged unrun. "" takes
+	// all. It belongs to a consumer that shares its lane with none.
+	Filter string
+	// Features are those that messages may require.
+	Features []string
 	// NonRetryable are guest errors that bury at once: "timeout", "connection", "permission-denied", "other".
 	NonRetryable []string
 }
@@ -78,10 +85,12 @@ type Options struct {
 	Queue     Queue
 	Context   *signedctx.Context
 	Consumers []Consumer
-	Logger    *zap.Logger   // nil logs nothing
-	Observer  Observer      // nil observes nothing
-	Workers   int           // guests that run at once; 0 is GOMAXPROCS − 1, at least 1
-	Grace     time.Duration // that running deliveries get when Run is stopped; 0 cuts at once
+	Logger    *zap.Logger      // nil logs nothing
+	Hooks     []Hook           // asked and told in this order
+	Observer  Observer         // nil observes nothing
+	Shares    map[string]Share // of the workers, by tenant; the others have the zero Share
+	Workers   int              // guests that run at once; 0 is GOMAXPROCS − 1, at least 1
+	Grace     time.Duration    // that running deliveries get when Run is stopped; 0 cuts at once
 	// MaxAge returns how old a message of a topic may be when it is delivered; 0 is any age, and so is nil. It is asked for each
 	// message that has a signed context.
 	MaxAge func(tenant, topic string) time.Duration
@@ -142,6 +151,7 @@ func (o Options) validate() error {
 	if o.Grace < 0 {
 		faults = append(faults, fmt.Errorf("dispatcher: grace of %s: want 0 or more", o.Grace))
 	}
+	faults = append(faults, shareFaults(o.Shares)...)
 	names := make(map[string]bool, len(o.Consumers))
 	for _, c := range o.Consumers {
 		if names[c.Name] {
@@ -153,6 +163,25 @@ func (o Options) validate() error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// shareFaults lists what is wrong with shares, in the order of the tenants.
+func shareFaults(shares map[string]Share) (faults []error) {
+	floors := 0
+	for _, tenant := range slices.Sorted(maps.Keys(shares)) {
+		s := shares[tenant]
+		floors += s.FloorPercent
+		if s.Weight < 0 || s.Weight > limits.FairWeight {
+			faults = append(faults, fmt.Errorf("dispatcher: share of tenant %q: weight %d: want 1 to %d", tenant, s.Weight, limits.FairWeight))
+		}
+		if s.FloorPercent < 0 || s.FloorPercent > 100 {
+			faults = append(faults, fmt.Errorf("dispatcher: share of tenant %q: floor of %d%%: want 0 to 100", tenant, s.FloorPercent))
+		}
+	}
+	if floors > 100 {
+		faults = append(faults, fmt.Errorf("dispatcher: the floors of all tenants make %d%%: want at most 100", floors))
+	}
+	return faults
 }
 
 // faults lists what is wrong with c.
@@ -184,10 +213,21 @@ func (c Consumer) faults() []error {
 	check(c.Lease > c.Limits.CallDuration, "lease %s: want more than the call duration of %s", c.Lease, c.Limits.CallDuration)
 	check(c.Retry.Base > 0 && c.Retry.Cap >= c.Retry.Base,
 		"retry from %s to %s: want a base over 0 and a cap not below it", c.Retry.Base, c.Retry.Cap)
+	if _, err := c.filter(); err != nil {
+		out = append(out, fmt.Errorf("filter: %w", err))
+	}
 	for _, e := range c.NonRetryable {
 		check(slices.Contains(guestErrors(), e), "non-retryable %.80q: want one of %v", e, guestErrors())
 	}
 	return out
+}
+
+// filter returns the compiled filter, nil if there is none.
+func (c Consumer) filter() (*filter.Filter, error) {
+	if c.Filter == "" {
+		return nil, nil
+	}
+	return filter.Compile(c.Filter)
 }
 
 // labelBytes bounds a label so that "consumer:" and a name make a subject, and a receipt with labels stays within

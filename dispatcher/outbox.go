@@ -26,6 +26,7 @@ type outbox struct {
 	parent    substrate.Message
 
 	admitted []*substrate.Message // that hold room, committed or not
+	refused  *refusedOutbox       // the first message that was not admitted, and may be later
 }
 
 // admit asks for one message: is the topic granted and well named, is the chain of parents short enough, and do the size
@@ -45,11 +46,20 @@ func (o *outbox) admit(topic string, m messaging.Message) (messaging.Admission, 
 	}
 	r, err := o.queue.Reserve(out.Tenant, topic, len(out.Payload))
 	if err != nil {
+		o.noteRefusal(err)
 		return messaging.Admission{}, refusalFor(err)
 	}
 	out.ID, out.Reservation = o.queue.MintID(), r
 	o.admitted = append(o.admitted, &out)
 	return messaging.Admission{ID: out.ID, Token: &out}, nil
+}
+
+// noteRefusal remembers that the queue had no room, which says nothing about the message: the consumer can wait for it.
+func (o *outbox) noteRefusal(err error) {
+	r, isRefusal := refusedBy(err)
+	if o.refused == nil && isRefusal && !r.forever {
+		o.refused = r
+	}
 }
 
 // seal binds the messages that the call published to the consumer's own principal, and returns them, in order, ready to

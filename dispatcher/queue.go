@@ -26,9 +26,12 @@ type Queue interface {
 	// Start notes that a guest is about to run on the deliveries, until ended is called: if the host is killed in between, they
 	// alone are charged for it, and come back as suspects. After an error the guest must not run.
 	Start(leases ...substrate.Lease) (ended func(), err error)
+	// RaiseFence raises the lane's mark for a fence key to the token of a claimed message, before a guest runs on that. A
+	// lower token than the mark is substrate.ErrStaleFence. A *limits.Error says that the lane has no room for the key yet.
+	RaiseFence(ctx context.Context, lease substrate.Lease, f substrate.Fence) error
 	// Extend moves the end of the lease to d from now. substrate.ErrLeaseLost says that the lease is another holder's.
 	Extend(ctx context.Context, lease substrate.Lease, d time.Duration) (time.Time, error)
-	// Settle applies the settlements and publishes the outbox, all or nothing. After an error other than
-	// substrate.ErrLeaseLost it may be called again with the same arguments. The outbox belongs to the queue.
+	// Settle applies the settlements and publishes the outbox, all or nothing. After an error other than substrate.ErrLeaseLost
+	// and substrate.ErrStaleFence it may be called again with the same arguments. The outbox belongs to the queue.
 	Settle(ctx context.Context, s []substrate.Settlement, outbox []substrate.Message) error
 }

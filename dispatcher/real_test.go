@@ -270,20 +270,32 @@ func TestRealParts(t *testing.T) {
 		require.Len(t, again.Deliveries, 1)
 		require.Equal(t, 1, again.Deliveries[0].Attempt)
 	})
-	t.Run("AGuestIsToldWhatThePolicyOfATopicRefuses", func(t *testing.T) {
+	t.Run("AFullTopicDownstreamHoldsTheConsumerAndChargesNothing", func(t *testing.T) {
 		h := newHouse(t)
 		depth := int64(2)
 		require.NoError(t, h.log.SetPolicy(t.Context(), tenant, relayTopic, substrate.Policy{MaxDepth: &depth}))
 		c := realConsumer("c", topic, h.module("relay", relay(), limits.DefaultGuest()))
-		h.publish(topic, 3)
+		c.MaxAttempts = 1
+		h.publish(topic, 5)
 		stop := h.run(h.log, c)
 		defer stop()
-		r := h.next(func(r Receipt) bool { return r.Verdict == "bury" })
-		require.Equal(t, "guest-trap: unreachable", r.Reason, "the relay has no memory for the text of the error")
-		require.EqualValues(t, 2, h.stats(relayTopic).Ready)
-		_, err := h.log.Reserve(tenant, relayTopic, 1)
-		require.ErrorAs(t, err, new(*substrate.DepthError))
+		for range 3 { // the relay has no memory for the text of the error, and traps
+			r := h.next(func(r Receipt) bool { return r.Verdict == "release" })
+			require.Equal(t, "outbox-refused: depth-exceeded", r.Reason)
+		}
 		require.EqualValues(t, 2, h.stats(topic).Acked)
+		for h.stats(relayTopic).Acked < 5 {
+			require.NoError(t, h.log.WaitReady(t.Context(), tenant, relayTopic, ""))
+			got, err := h.log.Claim(t.Context(), substrate.ClaimRequest{
+				Tenant: tenant, Topic: relayTopic, MaxMessages: 2, MaxBytes: 100, Lease: time.Minute, MaxAttempts: 1,
+			})
+			require.NoError(t, err)
+			for _, one := range got.Deliveries {
+				require.NoError(t, h.log.Settle(t.Context(), []substrate.Settlement{{Lease: one.Lease, Verdict: substrate.Ack}}, nil))
+			}
+		}
+		require.Zero(t, h.stats(topic).DeadLetters, "with one attempt, none was charged")
+		require.EqualValues(t, 5, h.stats(topic).Acked)
 	})
 	t.Run("ReservationsAreGivenBackWhenTheCallFails", func(t *testing.T) {
 		h := newHouse(t)

@@ -34,6 +34,14 @@ const (
 	ReasonContextUnknownKey = "context-unknown-key"
 	ReasonContextMismatch   = "context-mismatch"
 
+	ReasonStaleFence         = "stale-fence"
+	ReasonFenceLimit         = "fence-limit"
+	ReasonOtherTarget        = "other-target"
+	ReasonFiltered           = "filtered"
+	ReasonFilterFailed       = "filter-failed"
+	ReasonUnsupportedFeature = "unsupported-feature"
+	ReasonRejected           = "rejected"
+
 	ReasonOutboxRefused = "outbox-refused" // then ": " and the case of the publish error
 	ReasonSealFailed    = "seal-failed"
 	ReasonLeaseLost     = "lease-lost"
@@ -56,6 +64,8 @@ func Reasons() []string {
 		ReasonModuleFault,
 		ReasonContextMissing, ReasonContextMalformed, ReasonContextForged, ReasonContextExpired, ReasonContextUnknownKey,
 		ReasonContextMismatch,
+		ReasonStaleFence, ReasonFenceLimit, ReasonOtherTarget, ReasonFiltered, ReasonFilterFailed, ReasonUnsupportedFeature,
+		ReasonRejected,
 		ReasonOutboxRefused, ReasonSealFailed, ReasonLeaseLost, ReasonStorageError, ReasonMaxAttempts,
 		ReasonCorrupt, ReasonMissing, ReasonCrashed, ReasonTTLExpired, ReasonDeadline,
 	}

@@ -62,6 +62,7 @@ func (c *consumer) reportSkipped(e substrate.QuarantineEntry) {
 // report tells the log and the observer how a delivery ended.
 func (c *consumer) report(d *delivery, r Receipt) {
 	c.publishReceipt(r, d.cause)
+	c.tellHooks(d, r)
 }
 
 // publishReceipt writes the one line of an outcome.

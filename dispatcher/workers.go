@@ -4,12 +4,13 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
-// workers hands out the processors that run guests, in turns. The next one goes to the tenant that has waited longest since
-// it was last served, and within that to the consumer that has; one consumer's turns come in the order of its messages.
-// However many messages a consumer has in flight, its neighbour's next one waits for the guests that run now, not for
-// those that wait.
+// workers hands out the processors that run guests, in turns. The next one goes to the tenant that had the least execution
+// lately, by its share, and within that to the consumer that has waited longest since it was last served; one consumer's
+// turns come in the order of its messages. However many messages a consumer has in flight, its neighbour's next one waits for
+// the guests that run now, not for those that wait.
 //
 // A turn may be alone: it begins once all that run have ended, and nothing begins before it is over.
 //
@@ -22,10 +23,15 @@ type workers struct {
 	alone   *turn  // that is alone, and runs, or comes next
 	tenants map[string]*tenantTurns
 	waiting []*tenantTurns
+	shares  map[string]Share // by tenant; the others have the default
+	start   time.Time        // from which seconds are counted
+	used    usage            // by all tenants
 }
 
 // tenantTurns are the consumers of one tenant.
 type tenantTurns struct {
+	share      Share
+	used       usage
 	lastServed uint64 // the value of workers.served at its last turn
 	consumers  map[string]*consumerTurns
 	waiting    []*consumerTurns
@@ -40,9 +46,12 @@ type consumerTurns struct {
 // turn is a place in the queue for a worker, and then the right to use one.
 type turn struct {
 	workers *workers
+	tenant  *tenantTurns
 	granted chan struct{} // closed when the worker is there
 	alone   bool          // nothing runs beside it
 	state   turnState     // guarded by workers.mu
+	began   time.Time     // when it was granted
+	fuel    int64         // that it used: see spent
 }
 
 type turnState uint8
@@ -53,9 +62,13 @@ const (
 	turnOver
 )
 
-func newWorkers(n int) *workers {
-	return &workers{free: n, tenants: make(map[string]*tenantTurns)}
+// newWorkers makes n workers, for tenants with these shares.
+func newWorkers(n int, shares map[string]Share) *workers {
+	return &workers{free: n, tenants: make(map[string]*tenantTurns), shares: shares, start: time.Now()}
 }
+
+// seconds returns a time as the seconds since the workers were made.
+func (w *workers) seconds(at time.Time) float64 { return at.Sub(w.start).Seconds() }
 
 // enqueue takes a place in the queue, for a turn that is alone or not. The turn must be ended by done.
 func (w *workers) enqueue(tenant, consumer string, alone bool) *turn {
@@ -82,6 +95,13 @@ func (t *turn) wait(stop, held context.Context) error {
 	return held.Err()
 }
 
+// spent adds instructions to what the turn counts for.
+func (t *turn) spent(fuel int64) {
+	t.workers.mu.Lock()
+	defer t.workers.mu.Unlock()
+	t.fuel += fuel
+}
+
 // done gives the worker, or the place in the queue, back. It may be called more than once.
 func (t *turn) done() {
 	w := t.workers
@@ -90,12 +110,21 @@ func (t *turn) done() {
 	if t.state == turnGranted {
 		w.free++
 		w.running--
+		w.account(t)
 	}
 	t.state = turnOver
 	if w.alone == t {
 		w.alone = nil
 	}
 	w.grant()
+}
+
+// account counts what a turn that ends has cost.
+func (w *workers) account(t *turn) {
+	now := time.Now()
+	began, c := w.seconds(t.began), cost(now.Sub(t.began), t.fuel)
+	w.used.end(now, began, c)
+	t.tenant.used.end(now, began, c)
 }
 
 // grant gives free workers to those that wait.
@@ -120,16 +149,18 @@ func (w *workers) grant() {
 }
 
 func (w *workers) begin(t *turn) {
-	t.state = turnGranted
+	t.state, t.began = turnGranted, time.Now()
 	w.free--
 	w.running++
+	w.used.begin(w.seconds(t.began))
+	t.tenant.used.begin(w.seconds(t.began))
 	close(t.granted)
 }
 
 func (w *workers) push(tenant, consumer string, t *turn) {
 	tt := w.tenants[tenant]
 	if tt == nil {
-		tt = &tenantTurns{consumers: make(map[string]*consumerTurns)}
+		tt = &tenantTurns{share: w.shares[tenant].withDefaults(), consumers: make(map[string]*consumerTurns)}
 		w.tenants[tenant] = tt
 	}
 	ct := tt.consumers[consumer]
@@ -143,6 +174,7 @@ func (w *workers) push(tenant, consumer string, t *turn) {
 	if ct.turns.len() == 0 {
 		tt.waiting = append(tt.waiting, ct)
 	}
+	t.tenant = tt
 	ct.turns.push(t)
 }
 
@@ -151,9 +183,9 @@ func (w *workers) next() *turn {
 	if len(w.waiting) == 0 {
 		return nil
 	}
-	tenant := longest(w.waiting, func(tt *tenantTurns) uint64 { return tt.lastServed })
+	tenant := w.owedMost()
 	tt := w.waiting[tenant]
-	consumer := longest(tt.waiting, func(ct *consumerTurns) uint64 { return ct.lastServed })
+	consumer := tt.longest()
 	ct := tt.waiting[consumer]
 	t := ct.turns.pop()
 	if t.state != turnOver {
@@ -169,11 +201,30 @@ func (w *workers) next() *turn {
 	return t
 }
 
-// longest returns the index of the one that has waited longest: the least lastServed, the first of them if they are equal.
-func longest[T any](waiting []T, lastServed func(T) uint64) int {
+// owedMost returns the index of the waiting tenant that is owed most.
+func (w *workers) owedMost() int {
+	if len(w.waiting) == 1 {
+		return 0
+	}
+	now := time.Now()
+	clock := w.seconds(now)
+	all := w.used.recent(now, clock)
+	most, first := 0, rank{}
+	for i, tt := range w.waiting {
+		r := tt.share.rank(tt.used.recent(now, clock), all, tt.lastServed)
+		if i == 0 || r.before(first) {
+			most, first = i, r
+		}
+	}
+	return most
+}
+
+// longest returns the index of the consumer that has waited longest: the least lastServed, the first of them if they are
+// equal.
+func (tt *tenantTurns) longest() int {
 	least := 0
-	for i := range waiting {
-		if lastServed(waiting[i]) < lastServed(waiting[least]) {
+	for i, ct := range tt.waiting {
+		if ct.lastServed < tt.waiting[least].lastServed {
 			least = i
 		}
 	}

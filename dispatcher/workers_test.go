@@ -6,6 +6,7 @@ import (
 	goruntime "runtime"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -35,41 +36,47 @@ func order(turns map[string]*turn) []string {
 
 func TestWorkers(t *testing.T) {
 	t.Run("ConsumersTakeTurns", func(t *testing.T) {
-		w := newWorkers(1)
-		turns := map[string]*turn{}
-		for _, consumer := range []string{"a", "b", "c"} {
-			for i := range 3 {
-				turns[fmt.Sprint(consumer, i)] = w.enqueue("t", consumer, false)
+		synctest.Test(t, func(t *testing.T) { // nobody runs for any time
+			w := newWorkers(1, nil)
+			turns := map[string]*turn{}
+			for _, consumer := range []string{"a", "b", "c"} {
+				for i := range 3 {
+					turns[fmt.Sprint(consumer, i)] = w.enqueue("t", consumer, false)
+				}
 			}
-		}
-		require.Equal(t, []string{"a0", "b0", "c0", "a1", "b1", "c1", "a2", "b2", "c2"}, order(turns))
+			require.Equal(t, []string{"a0", "b0", "c0", "a1", "b1", "c1", "a2", "b2", "c2"}, order(turns))
+		})
 	})
 	t.Run("ATenantWithManyConsumersGetsNoMoreThanOneWithOne", func(t *testing.T) {
-		w := newWorkers(1)
-		turns := map[string]*turn{"x": w.enqueue("z", "x", false)}
-		for _, consumer := range []string{"a", "b", "c"} {
-			for i := range 2 {
-				turns[fmt.Sprint(consumer, i)] = w.enqueue("many", consumer, false)
+		synctest.Test(t, func(t *testing.T) { // nobody runs for any time
+			w := newWorkers(1, nil)
+			turns := map[string]*turn{"x": w.enqueue("z", "x", false)}
+			for _, consumer := range []string{"a", "b", "c"} {
+				for i := range 2 {
+					turns[fmt.Sprint(consumer, i)] = w.enqueue("many", consumer, false)
+				}
 			}
-		}
-		for i := range 3 {
-			turns[fmt.Sprint("solo", i)] = w.enqueue("one", "solo", false)
-		}
-		require.Equal(t, []string{"x", "a0", "solo0", "b0", "solo1", "c0", "solo2", "a1", "b1", "c1"}, order(turns))
+			for i := range 3 {
+				turns[fmt.Sprint("solo", i)] = w.enqueue("one", "solo", false)
+			}
+			require.Equal(t, []string{"x", "a0", "solo0", "b0", "solo1", "c0", "solo2", "a1", "b1", "c1"}, order(turns))
+		})
 	})
 	t.Run("WhoComesNowAndThenWaitsForNobodysBurst", func(t *testing.T) {
-		w := newWorkers(1)
-		turns := map[string]*turn{}
-		for i := range 4 {
-			turns[fmt.Sprint("loud", i)] = w.enqueue("t", "loud", false)
-		}
-		turns["loud0"].done()
-		delete(turns, "loud0")
-		turns["quiet"] = w.enqueue("t", "quiet", false)
-		require.Equal(t, []string{"loud1", "quiet", "loud2", "loud3"}, order(turns))
+		synctest.Test(t, func(t *testing.T) { // nobody runs for any time
+			w := newWorkers(1, nil)
+			turns := map[string]*turn{}
+			for i := range 4 {
+				turns[fmt.Sprint("loud", i)] = w.enqueue("t", "loud", false)
+			}
+			turns["loud0"].done()
+			delete(turns, "loud0")
+			turns["quiet"] = w.enqueue("t", "quiet", false)
+			require.Equal(t, []string{"loud1", "quiet", "loud2", "loud3"}, order(turns))
+		})
 	})
 	t.Run("WhoLeavesTheQueueTakesNoWorker", func(t *testing.T) {
-		w := newWorkers(1)
+		w := newWorkers(1, nil)
 		running := w.enqueue("t", "a", false)
 		leaving, staying := w.enqueue("t", "b", false), w.enqueue("t", "c", false)
 		stopped, cancel := context.WithCancel(t.Context())
@@ -83,14 +90,14 @@ func TestWorkers(t *testing.T) {
 		require.Equal(t, 1, w.free, "done twice gives one worker back")
 	})
 	t.Run("AStopBeatsATurnThatHasCome", func(t *testing.T) {
-		w := newWorkers(1)
+		w := newWorkers(1, nil)
 		granted := w.enqueue("t", "a", false)
 		held, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.ErrorIs(t, granted.wait(t.Context(), held), context.Canceled)
 	})
 	t.Run("OneThatIsAloneWaitsForAllAndHoldsUpAll", func(t *testing.T) {
-		w := newWorkers(3)
+		w := newWorkers(3, nil)
 		is := func(o *turn, want turnState) {
 			t.Helper()
 			require.Equal(t, want, o.state)
@@ -114,7 +121,7 @@ func TestWorkers(t *testing.T) {
 	t.Run("NobodyIsForgottenAndNoWorkerIsLost", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			total := rapid.IntRange(1, 4).Draw(t, "workers")
-			w := newWorkers(total)
+			w := newWorkers(total, nil)
 			var open []*turn
 			for range rapid.IntRange(1, 200).Draw(t, "steps") {
 				if len(open) == 0 || rapid.Bool().Draw(t, "enqueue") {

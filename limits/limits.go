@@ -66,10 +66,16 @@ const (
 	StorageRetryMax     = time.Second
 	StorageErrorsInARow = 10 // then a consumer is unhealthy
 	ClaimMessages       = 64
-	ClaimCeilingMsgs    = 4_096  // one claim or settle
-	RunningSlots        = 16_384 // deliveries that a handler works on at once; no fewer than HostInFlightMsgs
-	BadABIMessages      = 3      // different messages on which a module breaks the ABI; then it is the module's fault
-	GuestLogLinesPerSec = 200    // a tenant; as many at once
+	ClaimCeilingMsgs    = 4_096         // one claim or settle
+	RunningSlots        = 16_384        // deliveries that a handler works on at once; no fewer than HostInFlightMsgs
+	BadABIMessages      = 3             // different messages on which a module breaks the ABI; then it is the module's fault
+	FairHalfLife        = time.Second   // in which half of what a tenant ran is forgotten, when the next worker is given away
+	FairFuelPerSec      = 1_000_000_000 // instructions that count as a second of a worker
+	FairWeight          = 1_000         // of a tenant
+	FilterBytes         = 4 * KiB       // of the expression by which a consumer takes messages
+	FilterNodes         = 256           // operands and operators of it
+	FilterPatternSteps  = 1_000         // of a regular expression in it
+	GuestLogLinesPerSec = 200           // a tenant; as many at once
 	GuestLogLineBytes   = 1 * KiB
 	SettleAtStop        = 5 * time.Second // that settlements get after the grace period
 )

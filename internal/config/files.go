@@ -16,6 +16,7 @@ type hostFile struct {
 	Defaults deliveryFile  `json:"defaults,omitempty" jsonschema_description:"What a consumer gets that its manifest doesn't say."`
 	Ceilings deliveryFile  `json:"ceilings,omitempty" jsonschema_description:"The most that a manifest may ask for."`
 	Tenants  []*tenantFile `json:"tenants,omitempty" jsonschema:"maxItems=10000,title=a list of tenants" jsonschema_description:"Who may do what in a tenant with a bearer token. A tenant need not be listed."`
+	Shares   []*shareFile  `json:"shares,omitempty" jsonschema:"maxItems=10000,title=a list of shares" jsonschema_description:"What tenants get of the workers when they compete for them. A tenant need not be listed."`
 	Topics   []*topicFile  `json:"topics,omitempty" jsonschema:"maxItems=10000,title=a list of topics" jsonschema_description:"Policy by topic. A topic need not be listed."`
 }
 
@@ -34,6 +35,12 @@ type storageFile struct {
 type logFile struct {
 	Level  string `json:"level,omitempty" jsonschema:"enum=debug,enum=info,enum=warn,enum=error" jsonschema_description:"The least severity that is logged."`
 	Format string `json:"format,omitempty" jsonschema:"enum=json,enum=console" jsonschema_description:"json for machines, console for people."`
+}
+
+type shareFile struct {
+	Tenant       tenantName `json:"tenant" jsonschema_description:"Whose share it is."`
+	Weight       *int64     `json:"weight,omitempty" jsonschema_description:"How much execution it gets in proportion to the other tenants. Default: 1."`
+	FloorPercent *int64     `json:"floor_percent,omitempty" jsonschema_description:"How much of all recent execution comes to it before any weight counts. Default: 0."`
 }
 
 type topicFile struct {
@@ -79,6 +86,8 @@ type consumerFile struct {
 	Context      string         `json:"context,omitempty" jsonschema:"enum=required,enum=optional" jsonschema_description:"Whether a message must carry a signed context. One that is forged or doesn't match is never handled."`
 	Publish      []grant        `json:"publish,omitempty" jsonschema:"maxItems=256,uniqueItems=true,title=a list of topics" jsonschema_description:"The topics that it may publish to: a name, all below a prefix as in orders/*, or * for all. Default: none."`
 	Clients      []clientName   `json:"clients,omitempty" jsonschema:"maxItems=64,uniqueItems=true,title=a list of names" jsonschema_description:"Names besides default that the guest may give when it opens a messaging client."`
+	Filter       string         `json:"filter,omitempty" jsonschema:"maxLength=4096,title=an expression such as topic startsWith \"orders/\"" jsonschema_description:"An expression over topic, metadata and verified claims. What it doesn't take is acknowledged without running the guest. Default: all is taken."`
+	Features     []featureName  `json:"features,omitempty" jsonschema:"maxItems=64,uniqueItems=true,title=a list of features" jsonschema_description:"What messages may require of it. A message that requires another is dead-lettered."`
 	NonRetryable []guestFailure `json:"non_retryable,omitempty" jsonschema:"maxItems=4,uniqueItems=true,title=a list of guest errors" jsonschema_description:"Guest errors that are dead-lettered at once."`
 }
 

@@ -24,6 +24,7 @@ type Host struct {
 	Defaults Delivery      // what a consumer gets that doesn't say
 	Ceilings Delivery      // what a consumer may ask for at most
 	Tenants  []Tenant      // in the order of the file; Name is unique
+	Shares   []Share       // of the workers, in the order of the file; Tenant is unique
 	Topics   []Topic       // policy by topic, in the order of the file; (Tenant, Topic) is unique
 }
 

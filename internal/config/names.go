@@ -15,6 +15,7 @@ type (
 	consumerName string
 	groupName    string
 	clientName   string
+	featureName  string
 	grant        string
 	textPath     string
 	modulePath   string
@@ -53,6 +54,11 @@ func (consumerName) JSONSchema() *jsonschema.Schema {
 // JSONSchema describes the name of a consumer group.
 func (groupName) JSONSchema() *jsonschema.Schema {
 	return text(`^`+segmentPattern+`$`, limits.GroupBytes, "a group's name: 1 to 64 of A-Z, a-z, 0-9, ., _ and -, and not . or ..")
+}
+
+// JSONSchema describes a feature that messages may require.
+func (featureName) JSONSchema() *jsonschema.Schema {
+	return text(`^[A-Za-z0-9._/-]+$`, limits.FeatureBytes, "a feature: 1 to 64 of A-Z, a-z, 0-9, and ._/-")
 }
 
 // JSONSchema describes the name of a messaging client.

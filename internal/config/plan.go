@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"path/filepath"
+
+	"github.com/longshore/longshore/internal/filter"
 )
 
 // Plan is a resolved manifest: every consumer's values are set, checked, and within the host's ceilings. It is not
@@ -30,6 +32,8 @@ type Consumer struct {
 	ContextRequired bool     // a message without a signed context is dead-lettered
 	Publish         []string // grants: topics, prefixes ending in "/*", or "*"
 	Clients         []string // client names that the guest may connect besides "default"
+	Filter          string   // expression over a message; "" takes all
+	Features        []string // that messages may require
 	NonRetryable    []string // guest error cases that are not retried
 
 	module Fault // the place of the entry's module, for faults found later
@@ -149,6 +153,16 @@ func (p *planner) checkLane(path string, c Consumer) {
 	}
 }
 
+// checkFilter reports an expression that can't be used.
+func (p *planner) checkFilter(path, source string) {
+	if source == "" || !p.sound(path) {
+		return
+	}
+	if _, err := filter.Compile(source); err != nil {
+		p.add(path, err.Error(), "want an expression that is true or false, such as metadata.region == \"eu\"")
+	}
+}
+
 // defaultLane is how commands write the lane that has no name.
 const defaultLane = "default"
 
@@ -168,8 +182,11 @@ func (p *planner) consumer(path string, f *consumerFile) Consumer {
 		ContextRequired: f.Context != "optional",
 		Publish:         texts(f.Publish),
 		Clients:         texts(f.Clients),
+		Filter:          f.Filter,
+		Features:        texts(f.Features),
 		NonRetryable:    texts(f.NonRetryable),
 	}
+	p.checkFilter(path+".filter", c.Filter)
 	checkPairs(p.sources, path, c.Delivery)
 	p.checkLane(path, c)
 	module := path + ".module"

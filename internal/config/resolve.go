@@ -63,6 +63,7 @@ func (f *hostFile) resolve(s *sources) *Host {
 	h.Defaults = resolve(s, "defaults", &f.Defaults, h.Defaults, h.Ceilings.most)
 	checkPairs(s, "defaults", h.Defaults)
 	h.Tenants = resolveTenants(s, f.Tenants)
+	h.Shares = resolveShares(s, f.Shares)
 	h.Topics = resolveTopics(s, f.Topics)
 	return h
 }

@@ -63,6 +63,12 @@ func (topicFile) JSONSchemaExtend(s *generator.Schema) {
 	extendInteger(s, "max_priority", 0, limits.PriorityCeiling)
 }
 
+// JSONSchemaExtend puts the bounds of a share into the schema.
+func (shareFile) JSONSchemaExtend(s *generator.Schema) {
+	extendInteger(s, "weight", 1, limits.FairWeight)
+	extendInteger(s, "floor_percent", 0, 100)
+}
+
 // schema is a generated schema, ready to check documents.
 type schema struct {
 	compiled *validator.Schema

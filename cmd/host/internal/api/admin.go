@@ -21,6 +21,7 @@ type AdminOptions struct {
 	Publish   publish
 	Consumers func() []dispatcher.ConsumerStatus
 	Keys      KeyManager
+	Resume    func(which func(dispatcher.ConsumerStatus) bool) int // as Dispatcher.Resume
 	Info      wire.HostInfo
 	Metrics   http.Handler
 	Ready     func() error

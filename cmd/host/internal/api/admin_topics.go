@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/longshore/longshore/cmd/host/internal/wire"
+	"github.com/longshore/longshore/dispatcher"
 	"github.com/longshore/longshore/signedctx"
 	"github.com/longshore/longshore/substrate"
 )
@@ -48,7 +49,7 @@ func (a *admin) addTopics() {
 		Responses:     map[string]*huma.Response{"200": {Description: "OK: all were duplicates, and nothing was stored. The body is that of 201."}},
 	}, publishStatus, a.publishBatch)
 	add(a, http.MethodGet, topicRoute+"/messages", "peek", "Messages that are not done, without leasing them", http.StatusOK, a.peek)
-	add(a, http.MethodPut, topicRoute+"/paused", "pause", "Pause or resume a topic, or one lane of it", http.StatusOK, a.pause)
+	add(a, http.MethodPut, topicRoute+"/paused", "pause", "Pause or resume a topic, or one lane of it; consumers of it that paused themselves are resumed too", http.StatusOK, a.pause)
 }
 
 func (a *admin) listTopics(ctx context.Context, q *topicsQuery) (wire.TopicList, error) {
@@ -110,8 +111,17 @@ func (a *admin) pause(ctx context.Context, r *pauseRequest) (wire.Pause, error) 
 	if err := r.valid(); err != nil {
 		return wire.Pause{}, err
 	}
-	if lane, given := laneOf(r.Lane); given {
-		return r.Body, a.Log.PauseLane(ctx, r.Tenant, r.Topic, lane, r.Body.Paused)
+	lane, given := laneOf(r.Lane)
+	var err error
+	if given {
+		err = a.Log.PauseLane(ctx, r.Tenant, r.Topic, lane, r.Body.Paused)
+	} else {
+		err = a.Log.Pause(ctx, r.Tenant, r.Topic, r.Body.Paused)
 	}
-	return r.Body, a.Log.Pause(ctx, r.Tenant, r.Topic, r.Body.Paused)
+	if err == nil && !r.Body.Paused {
+		a.Resume(func(c dispatcher.ConsumerStatus) bool {
+			return c.Tenant == r.Tenant && c.Topic == r.Topic && (!given || c.Lane == lane)
+		})
+	}
+	return r.Body, err
 }

@@ -37,6 +37,7 @@ type harness struct {
 	options AdminOptions
 	bearers *bearers.Bearers
 	idp     *idp
+	resumed []string // lanes of the topic "open" whose consumers were resumed
 }
 
 func newHarness(t *testing.T) *harness {
@@ -66,6 +67,14 @@ func newHarness(t *testing.T) *harness {
 		Log: log, Context: seal, Keys: manager, Publish: publisher.Publish, Ready: ready, Logger: zap.NewNop(), Metrics: http.NotFoundHandler(),
 		Consumers: func() []dispatcher.ConsumerStatus {
 			return []dispatcher.ConsumerStatus{{Name: "c", Tenant: testTenant, Topic: "open", State: "running"}}
+		},
+		Resume: func(which func(dispatcher.ConsumerStatus) bool) int {
+			for _, lane := range []string{"", "audit"} {
+				if which(dispatcher.ConsumerStatus{Tenant: testTenant, Topic: "open", Lane: lane}) {
+					h.resumed = append(h.resumed, lane)
+				}
+			}
+			return len(h.resumed)
 		},
 		Info: wire.HostInfo{Version: "v1"},
 	}

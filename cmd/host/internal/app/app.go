@@ -184,11 +184,16 @@ func newDispatcher(ctx context.Context, p *parts) (*dispatcher.Dispatcher, error
 			Concurrency: c.Concurrency, MaxAttempts: c.MaxAttempts, Lease: c.Lease,
 			Retry:           dispatcher.Retry{Base: c.Retry.Base, Cap: c.Retry.Cap},
 			ContextOptional: !c.ContextRequired, Publish: c.Publish, Clients: c.Clients, NonRetryable: c.NonRetryable,
+			Filter: c.Filter, Features: c.Features,
 		}
 	}
+	shares := make(map[string]dispatcher.Share, len(p.Host.Shares))
+	for _, s := range p.Host.Shares {
+		shares[s.Tenant] = dispatcher.Share{Weight: s.Weight, FloorPercent: s.FloorPercent}
+	}
 	d, err := dispatcher.New(dispatcher.Options{
+		Shares: shares, MaxAge: p.maxAge,
 		Queue: p.log, Context: p.context, Consumers: consumers, Logger: p.Logger, Observer: p.metrics, Grace: p.Host.Grace,
-		MaxAge: p.maxAge,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the consumers: %w", err)

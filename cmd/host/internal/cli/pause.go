@@ -51,7 +51,7 @@ func (c *command) pauseCommand() *cobra.Command {
 }
 
 func (c *command) resumeCommand() *cobra.Command {
-	return c.setPausedCommand("resume", "Go on with the deliveries of a topic or a lane that was paused", false)
+	return c.setPausedCommand("resume", "Go on with the deliveries of a topic or a lane that was paused, or whose consumer paused itself", false)
 }
 
 // pauseReport is what pause and resume answer.

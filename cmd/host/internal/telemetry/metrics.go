@@ -24,6 +24,7 @@ type Metrics struct {
 	registry   *prometheus.Registry
 	deliveries *prometheus.CounterVec
 	buried     *prometheus.CounterVec
+	skipped    *prometheus.CounterVec
 	fuel       *prometheus.CounterVec
 	wall       *prometheus.HistogramVec
 }
@@ -39,6 +40,9 @@ func NewMetrics(b Build) *Metrics {
 		buried: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Name: "messages_buried_total", Help: "Messages that became dead letters, by reason; those that expired have no consumer.",
 		}, append(consumer, "reason")),
+		skipped: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: namespace, Name: "messages_skipped_total", Help: "Messages acknowledged without an effect, by reason.",
+		}, append(consumer, "reason")),
 		fuel: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Name: "fuel_total", Help: "Guest instructions run.",
 		}, consumer),
@@ -52,7 +56,7 @@ func NewMetrics(b Build) *Metrics {
 		ConstLabels: prometheus.Labels{"version": b.Version, "revision": b.Revision, "go": b.Go},
 	})
 	info.Set(1)
-	m.registry.MustRegister(m.deliveries, m.buried, m.fuel, m.wall, info, collectors.NewGoCollector(),
+	m.registry.MustRegister(m.deliveries, m.buried, m.skipped, m.fuel, m.wall, info, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -75,6 +79,9 @@ func (m *Metrics) OnDelivery(r dispatcher.Receipt) {
 	m.fuel.WithLabelValues(r.Tenant, r.Consumer).Add(float64(max(0, r.Fuel)))
 	if r.Wall > 0 {
 		m.wall.WithLabelValues(r.Tenant, r.Consumer).Observe(r.Wall.Seconds())
+	}
+	if r.Verdict == substrate.Ack.String() && r.Reason != "" {
+		m.skipped.WithLabelValues(r.Tenant, r.Consumer, reasonLabel(r.Reason)).Inc()
 	}
 	if r.Verdict == substrate.Bury.String() {
 		m.buried.WithLabelValues(r.Tenant, r.Consumer, reasonLabel(r.Reason)).Inc()

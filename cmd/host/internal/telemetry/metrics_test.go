@@ -26,6 +26,7 @@ func TestMetrics(t *testing.T) {
 		m := NewMetrics(Build{Version: "v1", Go: "go1"})
 		for _, r := range []dispatcher.Receipt{
 			{Verdict: "ack", Fuel: 10, Wall: time.Millisecond},
+			{Verdict: "ack", Reason: "stale-fence"},
 			{Verdict: "retry", Reason: "timeout", Fuel: 5, Wall: time.Second},
 			{Verdict: "bury", Reason: "exit 3"},
 			{Verdict: "bury", Reason: "exit 4"},
@@ -36,7 +37,8 @@ func TestMetrics(t *testing.T) {
 		}
 		got := scrape(t, m)
 		for _, line := range []string{
-			`longshore_deliveries_total{consumer="c",tenant="default",verdict="ack"} 1`,
+			`longshore_deliveries_total{consumer="c",tenant="default",verdict="ack"} 2`,
+			`longshore_messages_skipped_total{consumer="c",reason="stale-fence",tenant="default"} 1`,
 			`longshore_deliveries_total{consumer="c",tenant="default",verdict="bury"} 3`,
 			`longshore_messages_buried_total{consumer="c",reason="exit",tenant="default"} 2`,
 			`longshore_messages_buried_total{consumer="c",reason="guest-trap: unreachable",tenant="default"} 1`,
