@@ -20,7 +20,7 @@ func fleet(t *testing.T) (one, other *Context, dirs [2]string) {
 		own, err := f.Load()
 		require.NoError(t, err)
 		set := filepath.Join(dirs[1-i], "peer.json")
-		require.NoError(t, os.WriteFile(set, own.JWKS(), 0o644)) //nolint:gosec // public keys
+		require.NoError(t, os.WriteFile(set, own.JWKS(), 0o600))
 		folders[1-i].Trust = []string{set}
 	}
 	for i, f := range folders {

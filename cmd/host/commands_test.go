@@ -188,7 +188,8 @@ max_priority +7 +config
 idempotency_window +0s +stored
 retention +72h +stored
 retention_bytes +10GiB +stored
-keep +1h30m +stored$`, got)
+keep +1h30m +stored
+max_age +none +default$`, got)
 	require.Regexp(t, `(?m)^keep +2h +config$`, ok(t, dir, "policy", "unset", "t"), "the file's counts again")
 	for says, args := range map[string][]string{
 		`keep "soon": want a duration such as 90s, 15m or 24h`:           {"keep=soon"},

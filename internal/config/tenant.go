@@ -65,7 +65,7 @@ func (h *Host) Rights(tenant, subject string) Rights {
 		}
 		for _, g := range t.Grants {
 			prefix, open := strings.CutSuffix(g.Subject, "*")
-			if g.Subject != subject && !(open && strings.HasPrefix(subject, prefix)) {
+			if is := g.Subject == subject || open && strings.HasPrefix(subject, prefix); !is {
 				continue
 			}
 			all.Publish, all.Consume = append(all.Publish, g.Publish...), append(all.Consume, g.Consume...)

@@ -64,7 +64,7 @@ func newHarness(t *testing.T) *harness {
 		Bearers: h.bearers, Keys: manager, MaxBytes: func(string, string) int64 { return 1000 },
 	})
 	h.options = AdminOptions{
-		Log: log, Context: seal, Keys: manager, Publish: publisher.Publish, Ready: ready, Logger: zap.NewNop(), Metrics: http.NotFoundHandler(),
+		Log: log, Context: seal, Keys: manager, Publish: publisher.Publish, Ready: ready, Logger: zap.NewNop(), Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `backlog{tenant="other"} 1`) }),
 		Consumers: func() []dispatcher.ConsumerStatus {
 			return []dispatcher.ConsumerStatus{{Name: "c", Tenant: testTenant, Topic: "open", State: "running"}}
 		},

@@ -31,7 +31,7 @@ func openTestLog(t *testing.T) *substrate.Log {
 func TestPoliciesOfTheHostConfigAreThoseOfTheLog(t *testing.T) {
 	log := openTestLog(t)
 	require.NoError(t, log.SetDefaults(policies(parseHost(t, `topics: [{topic: a, max_depth: 1, max_rate_per_sec: 2, max_message_bytes: 3,
-  max_unflushed: 4, max_priority: 5, idempotency_window: 6s, retention: 7s, retention_bytes: 8, keep: 9s}]`))))
+  max_unflushed: 4, max_priority: 5, idempotency_window: 6s, retention: 7s, retention_bytes: 8, keep: 9s, max_age: 10s}]`))))
 	got, err := log.Policy("default", "a")
 	require.NoError(t, err)
 	is := func(n int64) substrate.PolicyValue {
@@ -39,7 +39,7 @@ func TestPoliciesOfTheHostConfigAreThoseOfTheLog(t *testing.T) {
 	}
 	require.Equal(t, substrate.PolicyView{
 		MaxDepth: is(1), MaxRatePerSec: is(2), MaxMessageBytes: is(3), MaxUnflushed: is(4), MaxPriority: is(5),
-		IdempotencyWindowMilli: is(6000), RetentionMilli: is(7000), RetentionBytes: is(8), KeepMilli: is(9000),
+		IdempotencyWindowMilli: is(6000), RetentionMilli: is(7000), RetentionBytes: is(8), KeepMilli: is(9000), MaxAgeMilli: is(10000),
 	}, got)
 }
 

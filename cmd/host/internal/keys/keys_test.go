@@ -60,7 +60,9 @@ func (b *bench) settle(t *testing.T, topic string, verdict substrate.Verdict) {
 }
 
 // later moves the manager's clock past the lifetime of keys.
-func (b *bench) later() { b.now = func() time.Time { return time.Now().Add(signedctx.KeyLifetime + time.Second) } }
+func (b *bench) later() {
+	b.now = func() time.Time { return time.Now().Add(signedctx.KeyLifetime + time.Second) }
+}
 
 func TestRotate(t *testing.T) {
 	b := newBench(t)
@@ -75,10 +77,15 @@ func TestRotate(t *testing.T) {
 func TestRetire(t *testing.T) {
 	for _, kind := range []signedctx.Kind{signedctx.TokenKind, signedctx.SealKind} {
 		for name, store := range map[string]func(*testing.T, *bench){
-			"Waiting": func(t *testing.T, b *bench) { b.publish(t, "a", 0) },
-			"Delayed": func(t *testing.T, b *bench) { b.publish(t, "a", time.Hour) },
-			"Dead":    func(t *testing.T, b *bench) { b.publish(t, "a", 0); b.settle(t, "a", substrate.Bury) },
+			"Waiting": func(t *testing.T, b *bench) { t.Helper(); b.publish(t, "a", 0) },
+			"Delayed": func(t *testing.T, b *bench) { t.Helper(); b.publish(t, "a", time.Hour) },
+			"Dead": func(t *testing.T, b *bench) {
+				t.Helper()
+				b.publish(t, "a", 0)
+				b.settle(t, "a", substrate.Bury)
+			},
 			"InFlight": func(t *testing.T, b *bench) {
+				t.Helper()
 				b.publish(t, "a", 0)
 				_, err := b.log.Claim(t.Context(), substrate.ClaimRequest{Tenant: "acme", Topic: "a", MaxMessages: 1, MaxBytes: 1, Lease: time.Hour, MaxAttempts: 5})
 				require.NoError(t, err)
