@@ -47,7 +47,7 @@ func (s *keySet) find(ctx context.Context, id string) (any, error) {
 	if known && !due {
 		return key, nil
 	}
-	if due {
+	if due || !known { // who has no key waits for those who are reading
 		if err := s.refresh(ctx, known); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
