@@ -177,6 +177,7 @@ func TestPolicy(t *testing.T) {
 			RetentionMilli: PolicyValue{Value: limits.RetentionDuration.Milliseconds(), Set: true, Source: "default"},
 			RetentionBytes: PolicyValue{Source: "default"},
 			KeepMilli:      PolicyValue{Set: true, Source: "default"},
+			MaxAgeMilli:    PolicyValue{Source: "default"},
 		}
 		got, err := l.Policy(testTenant, testTopic)
 		require.NoError(t, err)
