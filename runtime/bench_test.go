@@ -29,6 +29,7 @@ func BenchmarkInvoke(b *testing.B) {
 			m, err := newEngine(b).CompileFor(b.Context(), "guest", guest.wasm, testLimits(), instances)
 			require.NoError(b, err)
 			invoke := func(b *testing.B) {
+				b.Helper()
 				if o := m.Invoke(b.Context(), newCall(guest.data, nil)); o.Class != runtime.OK {
 					b.Fatal(o.Class, o.Err)
 				}
