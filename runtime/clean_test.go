@@ -35,8 +35,9 @@ const (
 func ways(t *testing.T) map[string]*runtime.Engine {
 	t.Helper()
 	engines := map[string]*runtime.Engine{}
+	o := runtime.Options{CacheDir: t.TempDir()} // one compilation for all
 	for _, method := range []cow.Method{cow.Scan, cow.Pagemap, cow.Copy, cow.Heap} {
-		e, err := runtime.NewWith(t.Context(), method)
+		e, err := runtime.NewWith(t.Context(), o, method)
 		if err != nil && (method != cow.Heap || goruntime.GOOS != "linux") {
 			t.Logf("not tested: %v", err)
 			continue

@@ -8,8 +8,8 @@ import (
 )
 
 // NewWith is New with the one method by which instances are cleaned.
-func NewWith(ctx context.Context, method cow.Method) (*Engine, error) {
-	return newEngine(ctx, Options{}, method)
+func NewWith(ctx context.Context, o Options, method cow.Method) (*Engine, error) {
+	return newEngine(ctx, o, method)
 }
 
 // Idle returns how many instances of a module no call has.

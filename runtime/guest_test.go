@@ -84,23 +84,3 @@ func newCall(data string, change func(o *messaging.CallOptions)) *messaging.Call
 	}
 	return messaging.NewCall(o)
 }
-
-func BenchmarkInvoke(b *testing.B) {
-	benchmarks := []struct {
-		name, data string
-		module     *runtime.Module
-	}{
-		{"Go", "echo hello", goGuest(b)},
-		{"Tiny", "", compile(b, wasmModule{handler: []byte(opConst(0))})},
-	}
-	for _, bench := range benchmarks {
-		b.Run(bench.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if o := bench.module.Invoke(b.Context(), newCall(bench.data, nil)); o.Class != runtime.OK {
-					b.Fatal(o.Class, o.Err)
-				}
-			}
-		})
-	}
-}

@@ -73,6 +73,7 @@ func noise(n int) []byte {
 
 func TestReset(t *testing.T) {
 	forEach(t, func(t *testing.T, s *cow.System) {
+		t.Helper()
 		t.Run("WhateverWasWrittenIsGone", func(t *testing.T) {
 			const limit = 40 * page
 			content := noise(8)
@@ -146,6 +147,7 @@ func TestReset(t *testing.T) {
 
 func TestReallocate(t *testing.T) {
 	forEach(t, func(t *testing.T, s *cow.System) {
+		t.Helper()
 		t.Run("NoMoreThanTheLimitIsGiven", func(t *testing.T) {
 			m := newMemory(t, newImage(t, s, noise(1)), 3*page)
 			require.NotNil(t, m.Reallocate(3*page))

@@ -28,7 +28,10 @@ type scanArg struct {
 }
 
 // scanRange is struct page_region.
-type scanRange struct{ start, end, categories uint64 }
+type scanRange struct {
+	start, end uint64
+	_          uint64 // categories
+}
 
 // scanRanges is how many ranges one ioctl may answer; where there are more, it is called again.
 const scanRanges = 128

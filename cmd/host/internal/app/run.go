@@ -31,7 +31,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	p.Logger.Info("host is ready", zap.String("http", addr), zap.String("admin", o.Host.Listen.Admin),
+	p.Logger.Info("host is ready", zap.String("http", addr), zap.String("admin", o.Host.Listen.Admin), zap.String("cleaning", p.engine.Cleaning()),
 		zap.String("data", o.Host.Data), zap.Int("consumers", len(o.Plan.Consumers)), zap.String("version", o.Build.Version))
 	err = p.serve(ctx, servers)
 	p.Logger.Info("host has stopped", zap.Error(err))
