@@ -38,7 +38,10 @@ type consumer struct {
 	slots     *budget             // its own bound of what is in flight
 	condition *condition
 
-	emptyClaims int // in a row; the loop's own
+	newest *positions // handled, by ordering key; nil unless they are coalesced
+
+	emptyClaims int  // in a row; the loop's own
+	lastFull    bool // the last claim filled a batch; the loop's own
 }
 
 // emptyClaimsInARow may happen where consumers of one lane race for its messages.
@@ -47,7 +50,12 @@ const emptyClaimsInARow = 3
 // newConsumer makes a consumer of what was validated.
 func newConsumer(c Consumer, s shared) *consumer {
 	takes, _ := c.filter()
+	var newest *positions
+	if c.Batch.Latest {
+		newest = newPositions()
+	}
 	return &consumer{
+		newest:   newest,
 		filter:   takes,
 		Consumer: c,
 		shared:   s,
@@ -97,7 +105,7 @@ func (c *consumer) claimNext(p phases, inFlight *sync.WaitGroup) {
 		return
 	}
 	n, allowed := c.mayClaim(p.claim, own.messages)
-	if !allowed {
+	if !allowed || !c.fill(p.claim) {
 		return
 	}
 	host, err := c.hostSlots.take(p.claim, room{messages: n, bytes: own.bytes})
@@ -128,11 +136,10 @@ func (c *consumer) claim(p phases, r room, inFlight *sync.WaitGroup) (used room)
 	for _, e := range claimed.Skipped {
 		c.reportSkipped(e)
 	}
-	for _, d := range claimed.Deliveries {
-		size := room{messages: 1, bytes: int64(len(d.Message.Payload))}
-		used = used.plus(size)
-		c.start(p, d, since, size, inFlight)
+	for _, together := range c.together(claimed.Deliveries) {
+		used = used.plus(c.start(p, together, since, inFlight))
 	}
+	c.lastFull = len(claimed.Deliveries) >= c.Batch.Max
 	if err == nil {
 		c.restIfEmpty(p.claim, len(claimed.Deliveries)+len(claimed.Buried)+len(claimed.Quarantined))
 	}
@@ -154,34 +161,26 @@ func (c *consumer) restIfEmpty(ctx context.Context, claimed int) {
 func (c *consumer) claimRequest(r room) substrate.ClaimRequest {
 	return substrate.ClaimRequest{
 		Tenant: c.Tenant, Topic: c.Topic, Lane: c.Lane,
-		MaxMessages: r.messages, MaxBytes: r.bytes, Lease: c.Lease, MaxAttempts: c.MaxAttempts,
+		MaxMessages: r.messages, MaxBytes: c.mostBytes(r), Lease: c.Lease, MaxAttempts: c.MaxAttempts,
 	}
 }
 
-// start begins a delivery. It takes its place in the queue for a worker here, in the order of the claim.
-func (c *consumer) start(p phases, d substrate.Delivery, since time.Time, size room, inFlight *sync.WaitGroup) {
-	dv := c.newDelivery(p, d, since)
-	c.condition.inFlight(1)
+// start begins a job, in the order of the claim, and returns the room that it takes.
+func (c *consumer) start(p phases, claimed []substrate.Delivery, since time.Time, inFlight *sync.WaitGroup) (size room) {
+	for _, d := range claimed {
+		size = size.plus(room{messages: 1, bytes: int64(len(d.Message.Payload))})
+	}
+	j := c.newJob(p, claimed, since)
+	c.condition.inFlight(size.messages)
 	inFlight.Go(func() {
 		defer func() {
-			c.condition.inFlight(-1)
+			c.condition.inFlight(-size.messages)
 			c.slots.give(size)
 			c.hostSlots.give(size)
 		}()
-		c.deliver(p, dv)
+		c.deliver(p, j)
 	})
-}
-
-// newDelivery takes charge of a claimed message, whose lease didn't begin before since. It must be ended.
-func (c *consumer) newDelivery(p phases, d substrate.Delivery, since time.Time) *delivery {
-	return &delivery{
-		Delivery: d,
-		turn:     c.workers.enqueue(c.Tenant, c.Name, d.Suspect),
-		lease:    holdLease(p.settle, c.queue, d.Lease, c.Lease, since),
-		outbox: &outbox{
-			queue: c.queue, context: c.context, principal: c.principal, grants: c.Publish, parent: d.Message,
-		},
-	}
+	return size
 }
 
 // storageFailed counts an error of the queue, and waits a little longer for each error in a row. An error because ctx is done

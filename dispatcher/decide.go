@@ -19,7 +19,13 @@ type finding struct {
 	outcome runtime.Outcome // atGuest
 	badABI  int             // atGuest, BadABI: on how many different messages the guest broke the ABI, this one included
 	refused *refusedOutbox  // atCommit: the refusal; atGuest: of a publish that the guest asked for, which may be taken later
+	skips   int             // atGuest: how often the message was skipped in a row before
 	before  int             // atStorage: errors in a row before this one
+}
+
+// handled reports whether the guest handled the message well, and acknowledges it.
+func (f finding) handled() bool {
+	return f.end == atGuest && f.outcome.Class == runtime.OK && answerOf(f.outcome, 0).Case == messaging.AnswerAck
 }
 
 // endpoint says how far a delivery came.
@@ -37,6 +43,8 @@ const (
 	notStarted                    // the consumer or the host stopped before there was a worker
 	atFence                       // the lane accepted a higher token of the same fence key
 	atFenceLimit                  // the lane has no room for another fence key now
+	atStale                       // a newer message of the same ordering key was handled
+	atDivision                    // it was in a batch that failed, and there was no time to find out whether it is to blame
 	atGuest                       // the guest was run
 	atSeal                        // the guest succeeded, but what it published couldn't be sealed
 	atCommit                      // the guest succeeded, but the queue refused what it published
@@ -72,7 +80,11 @@ type decision struct {
 	delay   time.Duration // of a retry or release
 	reason  string        // one of Reasons, with its detail; "" for an ack of what the guest did
 	then    consequence   // for the consumer
+	noted   bool          // the reason is kept with the message though it doesn't pay
 }
+
+// handled reports whether the message is acknowledged because the guest handled it.
+func (d decision) handled() bool { return d.verdict == substrate.Ack && d.reason == "" }
 
 // charges reports whether the message pays with an attempt, and keeps the reason. An earlier reason stands otherwise.
 func (d decision) charges() bool {
@@ -112,6 +124,12 @@ func decide(f finding, attempt int, p policy, chance float64) decision {
 		return release(ReasonInterrupted, 0, goOn)
 	case atFence:
 		return passOver(ReasonStaleFence)
+	case atStale:
+		return passOver(ReasonStale)
+	case atDivision:
+		d := release(ReasonBatchDivided, 0, goOn)
+		d.noted = true
+		return d
 	case atFenceLimit:
 		return release(ReasonFenceLimit, limits.StorageRetryMax, goOn)
 	case atGuest:
@@ -139,7 +157,7 @@ func decideOutcome(f finding, attempt int, p policy, chance float64) decision {
 	}
 	switch f.outcome.Class {
 	case runtime.OK:
-		return decision{verdict: substrate.Ack}
+		return decideAnswer(f, attempt, p, chance)
 	case runtime.GuestError:
 		if slices.Contains(p.nonRetryable, f.outcome.Detail) {
 			return bury(reason)

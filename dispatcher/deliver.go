@@ -4,48 +4,97 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/longshore/longshore/runtime"
 	"github.com/longshore/longshore/signedctx"
 	"github.com/longshore/longshore/substrate"
-	"github.com/longshore/longshore/wasi/messaging"
 )
 
-// delivery is one claimed message on its way to a settlement. One goroutine owns it.
+// delivery is one claimed message on its way to a settlement. The goroutine of its job owns it.
 type delivery struct {
 	substrate.Delivery
-	lease  *lease
-	turn   *turn
-	outbox *outbox
+	lease *lease
 
 	who   *signedctx.Verified // published it; nil if that isn't known
 	fence substrate.Fence     // that the lane accepted; no key if there is none
+	older []*delivery         // of the same key, which are not handed over: what becomes of this one becomes of them
 
-	call    *messaging.Call     // of the guest; nil if there was none
-	outcome runtime.Outcome     // of that call
-	sealed  []substrate.Message // what is committed with an acknowledgement
-	cause   error               // of a verdict that is not an ack, for the log
+	over    bool    // there is a finding
+	finding finding // what it came to
+	run     *run    // the last call that it was handed to; nil if there was none
+	cause   error   // of a verdict that is not an ack, for the log
 }
 
-// deliver takes one claimed message through its steps.
-func (c *consumer) deliver(p phases, d *delivery) {
-	defer d.end()
-	f, goesOn := c.verify(d)
-	if goesOn {
-		f, goesOn = c.screen(d)
+// comesTo ends the way of a delivery before its settlement.
+func (d *delivery) comesTo(f finding) { d.finding, d.over = f, true }
+
+// job is what is handled together: one message, or a batch that was claimed at once. One goroutine owns it.
+type job struct {
+	deliveries []*delivery
+	turn       *turn
+	leases     []*lease // of the deliveries, and of those that are older
+	runs       []*run   // calls whose outcome counts
+	// ctx is done once one of the leases is lost.
+	ctx  context.Context
+	lose context.CancelCauseFunc
+}
+
+// newJob takes charge of claimed messages, whose leases didn't begin before since. It must be ended. It takes its place in the
+// queue for a worker here.
+func (c *consumer) newJob(p phases, claimed []substrate.Delivery, since time.Time) *job {
+	j := &job{turn: c.workers.enqueue(c.Tenant, c.Name, claimed[0].Suspect)}
+	j.ctx, j.lose = context.WithCancelCause(p.settle)
+	for _, one := range claimed {
+		l := holdLease(p.settle, c.queue, one.Lease, c.Lease, since)
+		context.AfterFunc(l.ctx, func() { j.lose(context.Cause(l.ctx)) })
+		j.leases = append(j.leases, l)
+		j.deliveries = append(j.deliveries, &delivery{Delivery: one, lease: l})
 	}
-	if goesOn {
-		f = c.invoke(p, d)
+	return j
+}
+
+// open returns the deliveries that still go on.
+func (j *job) open() (open []*delivery) {
+	for _, d := range j.deliveries {
+		if !d.over {
+			open = append(open, d)
+		}
 	}
-	d.turn.done() // what follows needs no worker
-	f = c.seal(d, f)
-	if d.lease.lost() {
-		c.discard(d, ReasonLeaseLost)
-		return
+	return open
+}
+
+// each takes the deliveries that still go on through a step, which says of each whether it goes on.
+func (j *job) each(step func(*delivery) (f finding, goesOn bool)) {
+	for _, d := range j.open() {
+		if f, goesOn := step(d); !goesOn {
+			d.comesTo(f)
+		}
 	}
-	c.settle(p, d, decide(f, d.Attempt, c.policy, chance()))
+}
+
+// all ends the way of those that still go on.
+func (j *job) all(f finding) {
+	for _, d := range j.open() {
+		d.comesTo(f)
+	}
+}
+
+// deliver takes what was claimed through its steps.
+func (c *consumer) deliver(p phases, j *job) {
+	defer j.end()
+	j.each(c.verify)
+	j.each(c.screen)
+	c.coalesce(j)
+	if c.wait(p, j) {
+		j.each(c.begin)
+		c.invoke(p, j)
+	}
+	j.turn.done() // what follows needs no worker
+	for _, u := range j.units() {
+		c.settle(p, u)
+	}
 }
 
 // chance returns a random number in [0, 1).
@@ -53,16 +102,20 @@ func chance() float64 {
 	return rand.Float64() //nolint:gosec // it only spreads retries
 }
 
-// end gives back what the delivery holds. The lease is left as it is: it was settled, or it is lost.
-func (d *delivery) end() {
-	d.turn.done()
-	d.outbox.release()
-	d.lease.letGo()
+// end gives back what the job holds. The leases are left as they are: they were settled, or are lost.
+func (j *job) end() {
+	j.turn.done()
+	for _, r := range j.runs {
+		r.outbox.release()
+	}
+	for _, l := range j.leases {
+		l.letGo()
+	}
+	j.lose(nil)
 }
 
-// verify checks that the message is the one that its publisher's context was sealed to, and reports whether the guest
-// may see it.
-func (c *consumer) verify(d *delivery) (finding, bool) {
+// verify checks that the message is the one that its publisher's context was sealed to. The guest may not see it otherwise.
+func (c *consumer) verify(d *delivery) (f finding, goesOn bool) {
 	b := Binding(d.Message)
 	b.Tenant, b.Topic = c.Tenant, c.Topic
 	who, err := c.context.Verify(d.Message.Envelope, b)
@@ -81,92 +134,37 @@ func (c *consumer) verify(d *delivery) (finding, bool) {
 	return finding{end: atContext, refusal: class}, false
 }
 
-// invoke waits for a worker and runs the guest on it, until the guest returns, breaks a limit, loses its lease, or the
-// host stops it.
-func (c *consumer) invoke(p phases, d *delivery) finding {
-	if err := d.turn.wait(p.claim, d.lease.ctx); err != nil {
-		return finding{end: notStarted}
+// wait waits for a worker, if one is needed, and reports whether there is one.
+func (c *consumer) wait(p phases, j *job) bool {
+	if len(j.open()) == 0 {
+		return false
 	}
-	if f, goesOn := c.begin(d); !goesOn {
-		return f
+	if err := j.turn.wait(p.claim, j.ctx); err != nil {
+		j.all(finding{end: notStarted})
+		return false
 	}
-	ended, err := c.queue.Start(d.Lease)
+	return true
+}
+
+// invoke runs the guest on what still goes on, until it returns, breaks a limit, loses a lease, or the host stops it.
+func (c *consumer) invoke(p phases, j *job) {
+	open := j.open()
+	if len(open) == 0 {
+		return
+	}
+	leases := make([]substrate.Lease, len(open))
+	for i, d := range open {
+		leases[i] = d.Lease
+	}
+	ended, err := c.queue.Start(leases...)
 	if err != nil {
-		return c.storageFault(d, err)
+		f := c.storageFault(open[0], err)
+		j.all(f)
+		return
 	}
 	c.storageWorked(starting)
 	defer ended()
-	d.call = messaging.NewCall(messaging.CallOptions{
-		Message: forGuest(d.Message),
-		Limits:  c.Limits,
-		Clients: c.Clients,
-		Admit:   d.outbox.admit,
-		Log:     func(stream string, line []byte) { c.guestWrote(d, stream, line) },
-	})
-	d.outcome = c.runGuest(p, d)
-	d.turn.spent(d.outcome.FuelUsed)
-	d.cause = d.outcome.Err
-	if d.outcome.GuestText != "" {
-		c.guestWrote(d, "error", []byte(d.outcome.GuestText))
-	}
-	f := finding{end: atGuest, outcome: d.outcome}
-	if d.outcome.Class == runtime.BadABI {
-		f.badABI = c.condition.brokeABI(d.Message.ID)
-	}
-	if r := d.outbox.refused; r != nil && gaveUp(d.outcome.Class) {
-		r.before = c.condition.outboxRefused(r.topic)
-		f.refused = r
-	}
-	return f
-}
-
-// runGuest makes the call. A panic on its way fails this delivery alone.
-func (c *consumer) runGuest(p phases, d *delivery) (out runtime.Outcome) {
-	ctx, cancel := context.WithCancelCause(d.lease.ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(p.run, func() { cancel(context.Cause(p.run)) })()
-	defer func() {
-		if err := c.recovered(d, recover()); err != nil {
-			out = runtime.Outcome{Class: runtime.HostPanic, Err: err}
-		}
-	}()
-	return c.Guest.Invoke(ctx, d.call)
-}
-
-// seal signs what the guest published, if it succeeded.
-func (c *consumer) seal(d *delivery, f finding) finding {
-	if f.end != atGuest || f.outcome.Class != runtime.OK {
-		return f
-	}
-	if d.sealed, d.cause = d.outbox.seal(d.call.Outbox()); d.cause != nil {
-		f.end = atSeal
-	}
-	return f
-}
-
-// settle carries a decision out: for the consumer first, so that it doesn't claim again what it gives back, and then for
-// the message.
-func (c *consumer) settle(p phases, d *delivery, dec decision) {
-	c.follow(d, dec)
-	receipt := c.receipt(d, dec)
-	err := c.commit(p, d, dec, receipt)
-	refused, isRefusal := refusedBy(err)
-	switch {
-	case err == nil:
-		c.report(d, receipt)
-	case errors.Is(err, substrate.ErrLeaseLost) || d.lease.lost():
-		c.discard(d, ReasonLeaseLost)
-	case errors.Is(err, substrate.ErrStaleFence):
-		d.fence, d.sealed, d.cause = substrate.Fence{}, nil, err
-		c.settle(p, d, decide(finding{end: atFence}, d.Attempt, c.policy, chance()))
-	case isRefusal && len(d.sealed) > 0:
-		d.sealed, d.cause = nil, err
-		refused.before = c.condition.outboxRefused(refused.topic)
-		c.settle(p, d, decide(finding{end: atCommit, refused: refused}, d.Attempt, c.policy, chance()))
-	default:
-		d.cause = err
-		c.discard(d, ReasonStorageError)
-	}
+	c.divide(p, j, open)
 }
 
 // follow applies what a decision means for the consumer.
@@ -185,37 +183,4 @@ func (c *consumer) follow(d *delivery, dec decision) {
 // final reports whether the queue will never take a call about this lease.
 func final(err error) bool {
 	return errors.Is(err, substrate.ErrLeaseLost) || errors.Is(err, substrate.ErrClosed)
-}
-
-// commit settles the message, with the outbox if it is acknowledged. It tries for as long as the storage fails, the lease
-// holds and the host lets it; it doesn't insist on an outbox that is refused.
-func (c *consumer) commit(p phases, d *delivery, dec decision, r Receipt) error {
-	s := substrate.Settlement{Lease: d.Lease, Verdict: dec.verdict, Delay: dec.delay}
-	if dec.charges() {
-		s.Reason = dec.reason
-	}
-	if dec.verdict == substrate.Ack {
-		s.Fence = d.fence
-	}
-	if dec.verdict == substrate.Bury {
-		s.Receipt = r.encode()
-	}
-	for {
-		err := c.queue.Settle(p.settle, []substrate.Settlement{s}, d.sealed)
-		if err == nil {
-			c.storageWorked(settling)
-			if dec.then != hold {
-				c.condition.progressed(len(d.sealed), c.Concurrency)
-			}
-			return nil
-		}
-		_, refused := refusedBy(err)
-		if final(err) || errors.Is(err, substrate.ErrStaleFence) || (refused && len(d.sealed) > 0) {
-			return err
-		}
-		c.storageFailed(d.lease.ctx, settling, err)
-		if d.lease.ctx.Err() != nil {
-			return err
-		}
-	}
 }

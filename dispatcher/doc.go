@@ -3,10 +3,13 @@
 //
 // # Reading it
 //
-// deliver.go is one delivery from claim to settlement, as a list of steps, and screen.go what a message asks for. decide.go is the table of verdicts, a pure
-// function. consumer.go is the loop that claims. workers.go hands the processors out, in turn, and budget.go bounds
-// what is in flight. outbox.go admits what a guest publishes. lease.go keeps a lease alive. convert.go alone turns the
-// types of the queue, the signed context and the guest ABI into each other.
+// deliver.go is one delivery, or batch of them, from claim to settlement, as a list of steps: screen.go and fence.go look at
+// what a message asks for, run.go is one call of the guest, divide.go finds the message that breaks a batch, settle.go commits
+// what was decided. decide.go is the table of verdicts, a pure function, with answer.go for what a handler says of a message.
+// consumer.go is the loop that claims, batch.go says what is claimed together, condition.go and hold.go when. workers.go hands
+// the processors out, in turn, fair.go by what tenants ran lately, and budget.go bounds what is in flight. outbox.go admits
+// what a guest publishes. lease.go keeps a lease alive. convert.go alone turns the types of the queue, the signed context and
+// the guest ABI into each other.
 //
 // # The life of a delivery
 //

@@ -37,6 +37,8 @@ func (f guestFunc) Invoke(ctx context.Context, call *messaging.Call) runtime.Out
 	return f(ctx, call)
 }
 
+func (f guestFunc) Batches() bool { return true }
+
 func (f guestFunc) Digest() string { return "d1ge57" }
 
 // ends is a guest whose every call ends the same way.

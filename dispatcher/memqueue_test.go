@@ -51,6 +51,7 @@ type stored struct {
 	token    uint64 // of the lease; 0 is none
 	until    time.Time
 	suspect  bool
+	reason   string // of the last settlement that gave one
 }
 
 func newMemQueue() *memQueue {
@@ -150,7 +151,7 @@ func (q *memQueue) Claim(_ context.Context, r substrate.ClaimRequest) (substrate
 			out.Deliveries = append(out.Deliveries, substrate.Delivery{
 				Message: s.message, Attempt: s.attempts, Expires: s.until,
 				Lease:   substrate.Lease{Tenant: r.Tenant, Topic: r.Topic, Position: s.position, Token: s.token},
-				Suspect: s.suspect,
+				Suspect: s.suspect, PreviousReason: s.reason,
 			})
 		}
 	}
@@ -231,6 +232,9 @@ func (q *memQueue) Settle(_ context.Context, settlements []substrate.Settlement,
 
 func (q *memQueue) settle(held *stored, s substrate.Settlement) {
 	held.token, held.until = 0, time.Now().Add(s.Delay)
+	if s.Reason != "" {
+		held.reason = s.Reason
+	}
 	switch s.Verdict {
 	case substrate.Ack:
 		q.remove(held)

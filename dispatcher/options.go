@@ -28,6 +28,8 @@ type Guest interface {
 	// goroutines at once. When ctx is done it stops the guest soon and says runtime.Interrupted. It keeps nothing of the
 	// call after it returned. A panic fails the delivery, not the host.
 	Invoke(ctx context.Context, call *messaging.Call) runtime.Outcome
+	// Batches reports whether a call may have more messages than one.
+	Batches() bool
 	// Digest names the module by its content; receipts carry it.
 	Digest() string
 }
@@ -61,6 +63,7 @@ type Consumer struct {
 	// Concurrency bounds the messages that are claimed and not yet settled. With 1, a message is claimed only after the
 	// one before it was settled. 0 is limits.ClaimMessages; at most limits.InFlightMessages.
 	Concurrency int
+	Batch       Batch
 	MaxAttempts int           // 0 is limits.MaxAttempts
 	Lease       time.Duration // 0 is limits.LeaseDuration; longer than Limits.CallDuration
 	Retry       Retry
@@ -208,6 +211,7 @@ func (c Consumer) faults() []error {
 	check(c.Guest != nil, "no guest")
 	check(c.Concurrency >= 1 && c.Concurrency <= limits.InFlightMessages,
 		"concurrency %d: want 1 to %d", c.Concurrency, limits.InFlightMessages)
+	out = append(out, c.Batch.faults(c)...)
 	check(c.MaxAttempts >= 1, "max attempts %d: want at least 1", c.MaxAttempts)
 	check(c.Limits.CallDuration > 0, "call duration %s: want more than 0", c.Limits.CallDuration)
 	check(c.Lease > c.Limits.CallDuration, "lease %s: want more than the call duration of %s", c.Lease, c.Limits.CallDuration)

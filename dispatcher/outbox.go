@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/longshore/longshore/limits"
@@ -17,13 +18,13 @@ type admitter interface {
 }
 
 // outbox admits what a guest publishes during one call, and turns it into messages of the queue once the call succeeded.
-// It serves one delivery and, like the call, is not safe for concurrent use.
+// It serves one call and, like that, is not safe for concurrent use.
 type outbox struct {
 	queue     admitter
 	context   *signedctx.Context
 	principal signedctx.Principal
 	grants    []string
-	parent    substrate.Message
+	parents   []substrate.Message // that the call handles
 
 	admitted []*substrate.Message // that hold room, committed or not
 	refused  *refusedOutbox       // the first message that was not admitted, and may be later
@@ -40,7 +41,13 @@ func (o *outbox) admit(topic string, m messaging.Message) (messaging.Admission, 
 		text := fmt.Sprintf("topic %q is not granted to this consumer", topic)
 		return messaging.Admission{}, &messaging.PublishError{Case: messaging.Unauthorized, Text: text}
 	}
-	out := forQueue(o.principal.Tenant, topic, m, o.parent)
+	if m.Options != nil && m.Options.Fence != nil {
+		return messaging.Admission{}, &messaging.PublishError{Case: messaging.Unauthorized, Text: "a consumer isn't granted fences"}
+	}
+	out := forQueue(o.principal.Tenant, topic, m, o.parentOf(m))
+	if out.Options.IdempotencyKey != "" {
+		out.Options.Principal = o.principal.Subject
+	}
 	if err := limits.Check(limits.NameHops, int64(out.Hops), limits.Hops); err != nil {
 		return messaging.Admission{}, refusalFor(err)
 	}
@@ -60,6 +67,31 @@ func (o *outbox) noteRefusal(err error) {
 	if o.refused == nil && isRefusal && !r.forever {
 		o.refused = r
 	}
+}
+
+// parentOf returns the message that a published one has as its parent: that which the guest names as the cause, or the first
+// of the call. Its chain counts as the longest of all that may have led there.
+func (o *outbox) parentOf(m messaging.Message) (parent substrate.Message) {
+	parent = o.parents[0]
+	for _, p := range o.parents {
+		if m.Options != nil && m.Options.Cause == p.ID {
+			return p
+		}
+		parent.Hops = max(parent.Hops, p.Hops)
+	}
+	return parent
+}
+
+// withdraw gives back what admit gave for the message of that token, which won't be published.
+func (o *outbox) withdraw(token any) {
+	i := slices.IndexFunc(o.admitted, func(m *substrate.Message) bool { return any(m) == token })
+	if i < 0 {
+		return
+	}
+	if r := o.admitted[i].Reservation; r != nil {
+		r.Release()
+	}
+	o.admitted = slices.Delete(o.admitted, i, i+1)
 }
 
 // seal binds the messages that the call published to the consumer's own principal, and returns them, in order, ready to

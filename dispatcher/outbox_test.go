@@ -19,7 +19,7 @@ func newOutbox(t *testing.T, q Queue, parent substrate.Message, grants ...string
 	t.Helper()
 	return &outbox{
 		queue: q, context: newContext(t), principal: signedctx.Principal{Tenant: tenant, Subject: "consumer:c"},
-		grants: grants, parent: parent,
+		grants: grants, parents: []substrate.Message{parent},
 	}
 }
 
@@ -145,12 +145,17 @@ func deliverOnce(r *rig, c Consumer) {
 	require.NoError(r.t, err)
 	p := newPhases(r.t.Context())
 	defer p.end()
-	dv := one.newDelivery(p, claimed.Deliveries[0], since)
-	_, refused := dv.outbox.admit("lines", messaging.Message{Data: []byte("line")})
+	j := one.newJob(p, claimed.Deliveries, since)
+	done := one.newRun(j.deliveries)
+	admission, refused := done.outbox.admit("lines", messaging.Message{Data: []byte("line")})
 	require.Nil(r.t, refused)
-	dv.sealed = []substrate.Message{*dv.outbox.admitted[0]}
-	one.settle(p, dv, decision{verdict: substrate.Ack})
-	dv.end()
+	done.published = []messaging.Outgoing{{ID: admission.ID, Topic: "lines", Token: admission.Token}}
+	j.runs = append(j.runs, done)
+	one.conclude(done)
+	for _, u := range j.units() {
+		one.settle(p, u)
+	}
+	j.end()
 	r.d = d
 }
 

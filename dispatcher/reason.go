@@ -12,7 +12,7 @@ import (
 // Reasons are the host's own words: an enumerated class, followed by a detail in a few of them ("guest-error: other",
 // "exit 3"). They never hold guest bytes. docs/failure-reasons.md explains each.
 const (
-	ReasonGuestError    = "guest-error" // then ": " and the case of the error
+	ReasonGuestError    = "guest-error" // then ": " and the case of the error, or "retry"
 	ReasonGuestTrap     = "guest-trap"  // then ": " and the kind of the trap
 	ReasonOutOfFuel     = "out-of-fuel"
 	ReasonTimeout       = "timeout"
@@ -35,12 +35,17 @@ const (
 	ReasonContextMismatch   = "context-mismatch"
 
 	ReasonStaleFence         = "stale-fence"
+	ReasonStale              = "stale"
+	ReasonBatchDivided       = "batch-divided"
 	ReasonFenceLimit         = "fence-limit"
 	ReasonOtherTarget        = "other-target"
 	ReasonFiltered           = "filtered"
 	ReasonFilterFailed       = "filter-failed"
 	ReasonUnsupportedFeature = "unsupported-feature"
-	ReasonRejected           = "rejected"
+	ReasonRejected           = "rejected" // by the handler, or by a hook
+
+	ReasonSkipped    = "skipped"     // by the handler; then how often
+	ReasonSkippedOut = "skipped-out" // by the handler, too often
 
 	ReasonOutboxRefused = "outbox-refused" // then ": " and the case of the publish error
 	ReasonSealFailed    = "seal-failed"
@@ -64,8 +69,8 @@ func Reasons() []string {
 		ReasonModuleFault,
 		ReasonContextMissing, ReasonContextMalformed, ReasonContextForged, ReasonContextExpired, ReasonContextUnknownKey,
 		ReasonContextMismatch,
-		ReasonStaleFence, ReasonFenceLimit, ReasonOtherTarget, ReasonFiltered, ReasonFilterFailed, ReasonUnsupportedFeature,
-		ReasonRejected,
+		ReasonStaleFence, ReasonStale, ReasonBatchDivided, ReasonFenceLimit, ReasonOtherTarget, ReasonFiltered, ReasonFilterFailed, ReasonUnsupportedFeature,
+		ReasonRejected, ReasonSkipped, ReasonSkippedOut,
 		ReasonOutboxRefused, ReasonSealFailed, ReasonLeaseLost, ReasonStorageError, ReasonMaxAttempts,
 		ReasonCorrupt, ReasonMissing, ReasonCrashed, ReasonTTLExpired, ReasonDeadline,
 	}

@@ -11,16 +11,21 @@ import (
 )
 
 // receipt says what a delivery did and cost, and what was decided.
-func (c *consumer) receipt(d *delivery, dec decision) Receipt {
+func (c *consumer) receipt(d *delivery, dec decision, published int) Receipt {
 	r := c.blank(d.Message.ID, d.Attempt)
 	r.Verdict, r.Reason, r.Delay = dec.verdict.String(), dec.reason, dec.delay
-	if dec.verdict == substrate.Ack {
-		r.Published = len(d.sealed)
+	if dec.handled() {
+		r.Published = published
 	}
-	if d.call != nil {
-		r.Module, r.Version = c.Guest.Digest(), c.Version
-		r.Fuel, r.Wall = d.outcome.FuelUsed, d.outcome.Wall
-		r.PeakMemoryBytes, r.HostCalls = d.outcome.PeakMemoryBytes, d.outcome.HostCalls
+	if d.run == nil {
+		return r
+	}
+	r.Module, r.Version = c.Guest.Digest(), c.Version
+	o, n := d.run.outcome, len(d.run.deliveries)
+	r.Fuel, r.Wall, r.HostCalls = o.FuelUsed/int64(n), o.Wall/time.Duration(n), o.HostCalls/int64(n)
+	r.PeakMemoryBytes = o.PeakMemoryBytes
+	if n > 1 {
+		r.Batch = n
 	}
 	return r
 }
@@ -34,7 +39,7 @@ func (c *consumer) blank(message string, attempt int) Receipt {
 
 // discard reports a delivery that couldn't be settled: the message is another holder's, or will be.
 func (c *consumer) discard(d *delivery, reason string) {
-	r := c.receipt(d, decision{reason: reason})
+	r := c.receipt(d, decision{reason: reason}, 0)
 	r.Verdict = VerdictDiscard
 	c.report(d, r)
 }

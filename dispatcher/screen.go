@@ -63,9 +63,8 @@ func (c *consumer) begin(d *delivery) (f finding, goesOn bool) {
 func (c *consumer) askHooks(d *delivery) (f finding, goesOn bool) {
 	defer func() {
 		if err := c.recovered(d, recover()); err != nil {
-			d.outcome = runtime.Outcome{Class: runtime.HostPanic, Err: err}
 			d.cause = err
-			f, goesOn = finding{end: atGuest, outcome: d.outcome}, false
+			f, goesOn = finding{end: atGuest, outcome: runtime.Outcome{Class: runtime.HostPanic, Err: err}}, false
 		}
 	}()
 	for _, h := range c.hooks {

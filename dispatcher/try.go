@@ -39,10 +39,10 @@ func Try(ctx context.Context, t Trial) (TrialResult, error) {
 	if err := substrate.ValidMessage(t.Message); err != nil {
 		return TrialResult{}, err
 	}
-	o := &outbox{queue: &emptyTopics{}, grants: t.Publish, parent: t.Message}
+	o := &outbox{queue: &emptyTopics{}, grants: t.Publish, parents: []substrate.Message{t.Message}}
 	o.principal.Tenant = t.Message.Tenant
 	call := messaging.NewCall(messaging.CallOptions{
-		Message: forGuest(t.Message), Limits: t.Limits, Clients: t.Clients, Admit: o.admit, Log: t.Log,
+		Message: forGuest(t.Message), Limits: t.Limits, Clients: t.Clients, Admit: o.admit, Withdraw: o.withdraw, Log: t.Log,
 	})
 	r := TrialResult{Outcome: t.Guest.Invoke(ctx, call)}
 	last := policy{maxAttempts: 1}

@@ -92,7 +92,7 @@ func TestTry(t *testing.T) {
 // TestTopicsOfATrial checks what a trial's topics take against an outbox of a delivery.
 func TestTopicsOfATrial(t *testing.T) {
 	topics := &emptyTopics{}
-	o := &outbox{queue: topics, grants: []string{"lines", "a/*"}, parent: substrate.Message{Tenant: tenant, Hops: 3}}
+	o := &outbox{queue: topics, grants: []string{"lines", "a/*"}, parents: []substrate.Message{{Tenant: tenant, Hops: 3}}}
 	o.principal.Tenant = tenant
 	for name, c := range map[string]struct {
 		topic string

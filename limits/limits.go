@@ -32,6 +32,7 @@ const (
 	ResultBytes      = 1 * MiB
 	HandlesPerCall   = 4_096    // live resource handles of one guest call
 	HeldBytes        = 32 * MiB // payloads and metadata that the host holds for one guest call
+	RequestReplies   = 64       // that one request may expect
 	GuestModuleBytes = 64 * MiB
 	InitFuel         = 1_000_000_000 // instructions of a module's initialisation, once at deploy
 	InitDuration     = 10 * time.Second
@@ -72,10 +73,17 @@ const (
 	FairHalfLife        = time.Second   // in which half of what a tenant ran is forgotten, when the next worker is given away
 	FairFuelPerSec      = 1_000_000_000 // instructions that count as a second of a worker
 	FairWeight          = 1_000         // of a tenant
-	FilterBytes         = 4 * KiB       // of the expression by which a consumer takes messages
-	FilterNodes         = 256           // operands and operators of it
-	FilterPatternSteps  = 1_000         // of a regular expression in it
-	GuestLogLinesPerSec = 200           // a tenant; as many at once
+	CallMessages        = 64            // of one guest call
+	CallBytes           = 16 * MiB      // payloads of one guest call that has several messages
+	BatchWindow         = time.Second   // that a claim may wait to fill a batch
+	BatchWindowDefault  = 20 * time.Millisecond
+	BatchTimes          = 3       // of the time of one call, that all calls get by which a batch is told apart
+	CoalescedKeys       = 16_384  // ordering keys of which a consumer remembers what it handled
+	Skips               = 100     // of a message, in a row; then it is buried
+	FilterBytes         = 4 * KiB // of the expression by which a consumer takes messages
+	FilterNodes         = 256     // operands and operators of it
+	FilterPatternSteps  = 1_000   // of a regular expression in it
+	GuestLogLinesPerSec = 200     // a tenant; as many at once
 	GuestLogLineBytes   = 1 * KiB
 	SettleAtStop        = 5 * time.Second // that settlements get after the grace period
 )

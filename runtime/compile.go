@@ -60,7 +60,11 @@ func (e *Engine) CompileFor(ctx context.Context, name string, wasm []byte, g lim
 	defer e.inUse.RUnlock()
 	refused := func(s Stage, err error) error { return &ModuleError{Module: name, Stage: s, Err: err} }
 
-	if err := messaging.CheckPreamble(wasm); err != nil {
+	isComponent, err := messaging.CheckPreamble(wasm)
+	if err == nil && isComponent {
+		err = errors.New("this is a component; give the core module that it was made from")
+	}
+	if err != nil {
 		return nil, refused(StageDecode, err)
 	}
 	pages := min(max(g.MemoryBytes, 0)/pageBytes, maxPages)
@@ -79,8 +83,7 @@ func (e *Engine) CompileFor(ctx context.Context, name string, wasm []byte, g lim
 		return nil, refused(StageCompile, err)
 	}
 	m := &Module{engine: e, runtime: r, compiled: compiled, info: info, digest: digest(wasm), instances: o.withDefaults()}
-	err = errors.Join(messaging.Check(compiled, moduleWASI, meter.ImportModule), checkWASI(compiled), m.checkWarmUp(o.WarmUp))
-	if err != nil {
+	if err := errors.Join(m.bind(ctx, messaging.BindOptions{}), m.checkWarmUp(o.WarmUp)); err != nil {
 		return nil, refused(StageInterface, errors.Join(err, m.free(ctx)))
 	}
 	if err := m.initialise(ctx, g); err != nil {

@@ -56,7 +56,7 @@ func (m *Module) instantiate(ctx context.Context, in *instance) error {
 	if err != nil {
 		return err
 	}
-	in.module, in.guest, in.controls = module, messaging.NewInstance(module), newControls(module, m.info)
+	in.module, in.guest, in.controls = module, m.binding.NewInstance(module), newControls(module, m.info)
 	in.globals = in.globals[:0]
 	for _, name := range m.info.Globals {
 		g, ok := module.ExportedGlobal(name).(api.MutableGlobal)
@@ -79,7 +79,7 @@ func (m *Module) instantiate(ctx context.Context, in *instance) error {
 func (m *Module) bareInstance(ctx context.Context, memory cow.Memory) (api.Module, error) {
 	// Nothing reads the random source, but wazero would seed one of its own, which takes longer than all the rest.
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(rand.Reader)
-	instance, err := m.runtime.InstantiateModule(withMemory(ctx, memory), m.compiled, config)
+	instance, err := m.runtime.InstantiateModule(m.binding.Context(withMemory(ctx, memory)), m.compiled, config)
 	if err != nil {
 		return nil, fmt.Errorf("instantiating: %w", err)
 	}

@@ -83,7 +83,7 @@ func (m *Module) initInstance(ctx context.Context, instance api.Module) error {
 	}
 	for _, step := range []struct{ export, name string }{
 		{m.info.StartExport, "start function"},
-		{messaging.ExportInitialize, "start function"},
+		{m.binding.Initialize(), "start function"},
 		{m.warmUp, "warm-up"},
 	} {
 		if step.export == "" {

@@ -32,6 +32,7 @@ type Consumer struct {
 	ContextRequired bool     // a message without a signed context is dead-lettered
 	Publish         []string // grants: topics, prefixes ending in "/*", or "*"
 	Clients         []string // client names that the guest may connect besides "default"
+	Batch           Batch
 	Filter          string   // expression over a message; "" takes all
 	Features        []string // that messages may require
 	NonRetryable    []string // guest error cases that are not retried
@@ -186,6 +187,7 @@ func (p *planner) consumer(path string, f *consumerFile) Consumer {
 		Features:        texts(f.Features),
 		NonRetryable:    texts(f.NonRetryable),
 	}
+	c.Batch = p.batch(path, f, c.Delivery)
 	p.checkFilter(path+".filter", c.Filter)
 	checkPairs(p.sources, path, c.Delivery)
 	p.checkLane(path, c)

@@ -36,6 +36,10 @@ consumers:
     context: optional
     publish: [orders/in, orders/out/*, "*"]
     clients: [audit]
+    batch: {max: 3, window: 4ms}
+    coalesce: latest
+    filter: topic == "orders/in"
+    features: [gzip, v2/x]
     non_retryable: [permission-denied, other]
 `), DefaultHost())
 		require.NoError(t, err)
@@ -57,6 +61,7 @@ consumers:
 				Retry: Retry{Base: 14 * time.Millisecond, Cap: 15 * time.Second},
 			},
 			Publish: []string{"orders/in", "orders/out/*", "*"}, Clients: []string{"audit"},
+			Batch: Batch{Max: 3, Window: 4 * time.Millisecond, Latest: true}, Filter: `topic == "orders/in"`, Features: []string{"gzip", "v2/x"},
 			NonRetryable: []string{"permission-denied", "other"},
 		}, c)
 		require.Equal(t, "/etc/ls/build/a.wasm", c.Module.File())
@@ -71,6 +76,7 @@ consumers:
 		require.Empty(t, c.Group)
 		require.Nil(t, c.Start)
 		require.Equal(t, "none", c.Ordering)
+		require.Equal(t, Batch{Max: 1}, c.Batch)
 		require.Equal(t, DefaultDelivery(), c.Delivery)
 		require.Equal(t, Instances{MaxMessages: limits.ReuseMessages, MaxAge: limits.ReuseAge}, c.Instances, "clean")
 		require.True(t, filepath.IsAbs(c.Module.Dir))

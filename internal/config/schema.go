@@ -69,6 +69,11 @@ func (shareFile) JSONSchemaExtend(s *generator.Schema) {
 	extendInteger(s, "floor_percent", 0, 100)
 }
 
+// JSONSchemaExtend puts the bounds of a batch into the schema.
+func (batchFile) JSONSchemaExtend(s *generator.Schema) {
+	extendInteger(s, "max", 1, limits.CallMessages)
+}
+
 // schema is a generated schema, ready to check documents.
 type schema struct {
 	compiled *validator.Schema

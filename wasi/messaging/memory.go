@@ -11,13 +11,11 @@ import (
 	"github.com/longshore/longshore/limits"
 )
 
-// exportRealloc is the guest's allocator: (old pointer, old size, alignment, new size) -> pointer.
-const exportRealloc = "cabi_realloc"
-
 // guest is the instance that a call talks to. Views of its memory are valid until the guest runs again: copy first.
 type guest struct {
 	module     api.Module
 	memory     api.Memory
+	allocator  string       // name of the guest's: (old pointer, old size, alignment, new size) -> pointer
 	handle     api.Function // this and the next two are looked up when first needed
 	realloc    api.Function
 	postReturn api.Function
@@ -27,8 +25,10 @@ type guest struct {
 // Instance is an instance of a guest, and what calls have looked up in it. It serves one call after another.
 type Instance struct{ guest guest }
 
-// NewInstance makes m ready for calls.
-func NewInstance(m api.Module) *Instance { return &Instance{guest{module: m, memory: m.Memory()}} }
+// NewInstance makes m, an instance of the bound module, ready for calls.
+func (b *Binding) NewInstance(m api.Module) *Instance {
+	return &Instance{guest{module: m, memory: m.Memory(), allocator: b.exports.Realloc}}
+}
 
 // export returns an exported function, looked up in the module when first needed; nil if there is none.
 func (g *guest) export(known *api.Function, name string) api.Function {
@@ -84,20 +84,20 @@ func (g *guest) store(ptr uint32, s shape, value []byte) {
 // alloc has the guest allocate n values of shape s, if there is time left.
 func (g *guest) alloc(ctx context.Context, n int, s shape) uint32 {
 	FromContext(ctx).mustGoOn(ctx)
-	realloc := g.export(&g.realloc, exportRealloc)
+	realloc := g.export(&g.realloc, g.allocator)
 	if realloc == nil {
-		panic(&ABIError{Func: exportRealloc, Problem: "the module doesn't export it"})
+		panic(&ABIError{Func: g.allocator, Problem: "the module doesn't export it"})
 	}
 	size := uint64(n) * uint64(s.size)
 	if size > uint64(^uint32(0)) {
-		panic(&ABIError{Func: exportRealloc, Problem: fmt.Sprintf("%d bytes are more than fits memory", size)})
+		panic(&ABIError{Func: g.allocator, Problem: fmt.Sprintf("%d bytes are more than fits memory", size)})
 	}
 	stack := [4]uint64{0, 0, uint64(s.align), size}
 	g.busy = true
 	err := realloc.CallWithStack(ctx, stack[:])
 	g.busy = false
 	if err != nil {
-		panic(fmt.Errorf("%s: %w", exportRealloc, err))
+		panic(fmt.Errorf("%s: %w", g.allocator, err))
 	}
 	ptr := api.DecodeU32(stack[0])
 	checkAligned(ptr, s)
@@ -142,6 +142,14 @@ func checkAligned(ptr uint32, s shape) {
 func checkCase(s shape, n uint8) uint8 {
 	if uint32(n) >= s.cases {
 		panic(&ABIError{Problem: fmt.Sprintf("case %d of a variant of %d cases", n, s.cases)})
+	}
+	return n
+}
+
+// checkFlatCase is checkCase for a case that is passed as a parameter.
+func checkFlatCase(cases, n uint32) uint32 {
+	if n >= cases {
+		panic(&ABIError{Problem: fmt.Sprintf("case %d of a variant of %d cases", n, cases)})
 	}
 	return n
 }
