@@ -79,6 +79,8 @@ type Consumer struct {
 	Filter string
 	// Features are those that messages may require.
 	Features []string
+	// Config is what the guest reads through wasi:config.
+	Config []messaging.Pair
 	// NonRetryable are guest errors that bury at once: "timeout", "connection", "permission-denied", "other".
 	NonRetryable []string
 }

@@ -49,6 +49,7 @@ func (c *consumer) call(p phases, j *job, deliveries []*delivery, d time.Duratio
 		More:     messages[1:],
 		Limits:   bounds,
 		Clients:  c.Clients,
+		Config:   c.Config,
 		Admit:    r.outbox.admit,
 		Withdraw: r.outbox.withdraw,
 		Draining: func() bool { return p.claim.Err() != nil },

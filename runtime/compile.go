@@ -11,7 +11,6 @@ import (
 
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/runtime/internal/meter"
-	"github.com/longshore/longshore/wasi/messaging"
 )
 
 // pageBytes is the size of a page of linear memory. maxPages is the most pages that a guest may have: one less than
@@ -60,15 +59,12 @@ func (e *Engine) CompileFor(ctx context.Context, name string, wasm []byte, g lim
 	defer e.inUse.RUnlock()
 	refused := func(s Stage, err error) error { return &ModuleError{Module: name, Stage: s, Err: err} }
 
-	isComponent, err := messaging.CheckPreamble(wasm)
-	if err == nil && isComponent {
-		err = errors.New("this is a component; give the core module that it was made from")
-	}
+	core, binding, err := coreOf(wasm)
 	if err != nil {
 		return nil, refused(StageDecode, err)
 	}
 	pages := min(max(g.MemoryBytes, 0)/pageBytes, maxPages)
-	metered, info, err := meter.Instrument(wasm, meter.Options{
+	metered, info, err := meter.Instrument(core, meter.Options{
 		MemoryBytes: pages * pageBytes, TableElements: g.TableElements, CallDepth: g.CallDepth, DropInit: true,
 	})
 	if err != nil {
@@ -83,7 +79,7 @@ func (e *Engine) CompileFor(ctx context.Context, name string, wasm []byte, g lim
 		return nil, refused(StageCompile, err)
 	}
 	m := &Module{engine: e, runtime: r, compiled: compiled, info: info, digest: digest(wasm), instances: o.withDefaults()}
-	if err := errors.Join(m.bind(ctx, messaging.BindOptions{}), m.checkWarmUp(o.WarmUp)); err != nil {
+	if err := errors.Join(m.bind(ctx, binding), m.checkWarmUp(o.WarmUp)); err != nil {
 		return nil, refused(StageInterface, errors.Join(err, m.free(ctx)))
 	}
 	if err := m.initialise(ctx, g); err != nil {

@@ -83,14 +83,15 @@ type consumerFile struct {
 
 	deliveryFile
 
-	Context      string         `json:"context,omitempty" jsonschema:"enum=required,enum=optional" jsonschema_description:"Whether a message must carry a signed context. One that is forged or doesn't match is never handled."`
-	Publish      []grant        `json:"publish,omitempty" jsonschema:"maxItems=256,uniqueItems=true,title=a list of topics" jsonschema_description:"The topics that it may publish to: a name, all below a prefix as in orders/*, or * for all. Default: none."`
-	Clients      []clientName   `json:"clients,omitempty" jsonschema:"maxItems=64,uniqueItems=true,title=a list of names" jsonschema_description:"Names besides default that the guest may give when it opens a messaging client."`
-	Batch        *batchFile     `json:"batch,omitempty" jsonschema_description:"How many messages the guest is handed in one call. Its module has to take several. Default: one."`
-	Coalesce     string         `json:"coalesce,omitempty" jsonschema:"enum=none,enum=latest" jsonschema_description:"Whether a batch has only the newest message of each ordering key. What becomes of it becomes of the older ones. Default: none."`
-	Filter       string         `json:"filter,omitempty" jsonschema:"maxLength=4096,title=an expression such as topic startsWith \"orders/\"" jsonschema_description:"An expression over topic, metadata and verified claims. What it doesn't take is acknowledged without running the guest. Default: all is taken."`
-	Features     []featureName  `json:"features,omitempty" jsonschema:"maxItems=64,uniqueItems=true,title=a list of features" jsonschema_description:"What messages may require of it. A message that requires another is dead-lettered."`
-	NonRetryable []guestFailure `json:"non_retryable,omitempty" jsonschema:"maxItems=4,uniqueItems=true,title=a list of guest errors" jsonschema_description:"Guest errors that are dead-lettered at once."`
+	Context      string                 `json:"context,omitempty" jsonschema:"enum=required,enum=optional" jsonschema_description:"Whether a message must carry a signed context. One that is forged or doesn't match is never handled."`
+	Publish      []grant                `json:"publish,omitempty" jsonschema:"maxItems=256,uniqueItems=true,title=a list of topics" jsonschema_description:"The topics that it may publish to: a name, all below a prefix as in orders/*, or * for all. Default: none."`
+	Clients      []clientName           `json:"clients,omitempty" jsonschema:"maxItems=64,uniqueItems=true,title=a list of names" jsonschema_description:"Names besides default that the guest may give when it opens a messaging client."`
+	Config       map[string]configValue `json:"config,omitempty" jsonschema:"maxProperties=64,title=a mapping of texts" jsonschema_description:"What the guest reads through wasi:config, by key. Nothing secret: manifests and logs are no place for that."`
+	Batch        *batchFile             `json:"batch,omitempty" jsonschema_description:"How many messages the guest is handed in one call. Its module has to take several. Default: one."`
+	Coalesce     string                 `json:"coalesce,omitempty" jsonschema:"enum=none,enum=latest" jsonschema_description:"Whether a batch has only the newest message of each ordering key. What becomes of it becomes of the older ones. Default: none."`
+	Filter       string                 `json:"filter,omitempty" jsonschema:"maxLength=4096,title=an expression such as topic startsWith \"orders/\"" jsonschema_description:"An expression over topic, metadata and verified claims. What it doesn't take is acknowledged without running the guest. Default: all is taken."`
+	Features     []featureName          `json:"features,omitempty" jsonschema:"maxItems=64,uniqueItems=true,title=a list of features" jsonschema_description:"What messages may require of it. A message that requires another is dead-lettered."`
+	NonRetryable []guestFailure         `json:"non_retryable,omitempty" jsonschema:"maxItems=4,uniqueItems=true,title=a list of guest errors" jsonschema_description:"Guest errors that are dead-lettered at once."`
 }
 
 type batchFile struct {

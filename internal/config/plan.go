@@ -2,7 +2,9 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 
 	"github.com/longshore/longshore/internal/filter"
 )
@@ -29,9 +31,10 @@ type Consumer struct {
 
 	Delivery // limits, concurrency, attempts, lease, retries
 
-	ContextRequired bool     // a message without a signed context is dead-lettered
-	Publish         []string // grants: topics, prefixes ending in "/*", or "*"
-	Clients         []string // client names that the guest may connect besides "default"
+	ContextRequired bool        // a message without a signed context is dead-lettered
+	Publish         []string    // grants: topics, prefixes ending in "/*", or "*"
+	Clients         []string    // client names that the guest may connect besides "default"
+	Config          [][2]string // key and value that the guest reads, sorted by key
 	Batch           Batch
 	Filter          string   // expression over a message; "" takes all
 	Features        []string // that messages may require
@@ -185,6 +188,7 @@ func (p *planner) consumer(path string, f *consumerFile) Consumer {
 		Clients:         texts(f.Clients),
 		Filter:          f.Filter,
 		Features:        texts(f.Features),
+		Config:          sortedPairs(f.Config),
 		NonRetryable:    texts(f.NonRetryable),
 	}
 	c.Batch = p.batch(path, f, c.Delivery)
@@ -205,6 +209,15 @@ func (p *planner) consumer(path string, f *consumerFile) Consumer {
 		p.add(module, problem, fix)
 	}
 	return c
+}
+
+// sortedPairs returns a mapping in the order of its keys; nil for none.
+func sortedPairs(given map[string]configValue) [][2]string {
+	var out [][2]string
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		out = append(out, [2]string{key, string(given[key])})
+	}
+	return out
 }
 
 // texts returns plain strings; nil for none.

@@ -23,6 +23,7 @@ import (
 	"github.com/longshore/longshore/signedctx"
 	"github.com/longshore/longshore/signedctx/bearer"
 	"github.com/longshore/longshore/substrate"
+	"github.com/longshore/longshore/wasi/messaging"
 )
 
 // Options is what a host is made of. All fields but Reload are required.
@@ -186,6 +187,9 @@ func newDispatcher(ctx context.Context, p *parts) (*dispatcher.Dispatcher, error
 			ContextOptional: !c.ContextRequired, Publish: c.Publish, Clients: c.Clients, NonRetryable: c.NonRetryable,
 			Batch:  dispatcher.Batch{Max: c.Batch.Max, Window: c.Batch.Window, Latest: c.Batch.Latest},
 			Filter: c.Filter, Features: c.Features,
+		}
+		for _, p := range c.Config {
+			consumers[i].Config = append(consumers[i].Config, messaging.Pair{Key: p[0], Value: p[1]})
 		}
 	}
 	shares := make(map[string]dispatcher.Share, len(p.Host.Shares))
