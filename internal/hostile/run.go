@@ -49,28 +49,52 @@ type Verdict struct {
 // Run deploys m on e and calls it: once under Bounded's limits, and if it is endless, once more under Timed's. The error is
 // about the engine, never about m.
 func Run(ctx context.Context, e *runtime.Engine, m Module) (v Verdict, err error) {
-	bounded := Bounded()
-	if m.Ends == "timeout" {
-		bounded.CallDuration = WaitDuration
-	}
-	if m.Change != nil {
-		m.Change(&bounded)
-	}
-	wasm := m.Wasm()
-	started := time.Now()
-	module, err := e.Compile(ctx, "hostile", wasm, bounded)
-	v.Deploy = time.Since(started)
-	if err != nil {
-		return v, v.refused(err)
+	module, err := deploy(ctx, e, m, &v)
+	if module == nil {
+		return v, err
 	}
 	defer func() { err = errors.Join(err, module.Close(ctx)) }()
-	v.Ended = module.Invoke(ctx, newCall(bounded)).Reason()
-	if m.Endless {
-		started = time.Now()
-		v.Stopped = module.Invoke(ctx, newCall(Timed())).Reason()
-		v.Overrun = time.Since(started) - StopDuration
-	}
+	m.call(ctx, module, &v)
 	return v, nil
+}
+
+// limits are those that m is deployed and first called with.
+func (m *Module) limits() limits.Guest {
+	g := Bounded()
+	if m.Ends == "timeout" {
+		g.CallDuration = WaitDuration
+	}
+	if m.Change != nil {
+		m.Change(&g)
+	}
+	return g
+}
+
+// deploy compiles m, and returns nil if it is refused.
+func deploy(ctx context.Context, e *runtime.Engine, m Module, v *Verdict) (*runtime.Module, error) {
+	wasm := m.Wasm()
+	started := time.Now()
+	module, err := e.Compile(ctx, "hostile", wasm, m.limits())
+	v.Deploy = time.Since(started)
+	if err != nil {
+		return nil, v.refused(err)
+	}
+	return module, nil
+}
+
+// call calls the module as Run says.
+func (m *Module) call(ctx context.Context, module *runtime.Module, v *Verdict) {
+	v.Ended = module.Invoke(ctx, newCall(m.limits())).Reason()
+	if m.Endless {
+		v.Stopped, v.Overrun = stop(ctx, module)
+	}
+}
+
+// stop calls an endless module under Timed's limits, and returns how it ended and how late.
+func stop(ctx context.Context, module *runtime.Module) (reason string, late time.Duration) {
+	started := time.Now()
+	reason = module.Invoke(ctx, newCall(Timed())).Reason()
+	return reason, time.Since(started) - StopDuration
 }
 
 // refused notes why a module was refused. Other errors are returned.
