@@ -1,9 +1,10 @@
 // Package runtime runs untrusted WebAssembly modules on messages, inside hard limits.
 //
 // Compile takes a module once through: decode and check against caps (so that compiling can't be a bomb), rewrite it so
-// that it counts fuel and call depth (runtime/internal/meter), compile it with wazero, check that its imports and
-// exports fit (wasi/messaging), and run its initialisation on a template instance. What the template then holds,
-// memory and mutable globals, is the snapshot that every message starts from.
+// that it counts fuel and call depth (runtime/internal/meter), compile it with wazero (in another process that leaves the
+// code in a folder, where Options says so), check that its imports and exports fit (wasi/messaging), and run its
+// initialisation on a template instance. What the template then holds, memory and mutable globals, is the snapshot that
+// every message starts from.
 //
 // Invoke makes a new instance with the snapshot's state, hands it the message, and says how that ended as an Outcome.
 // The instance is thrown away afterwards, so that no message sees anything of another one.

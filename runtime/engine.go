@@ -15,14 +15,19 @@ import (
 
 // Options configures an Engine.
 type Options struct {
-	// CacheDir is a folder for compiled code, which later processes load instead of compiling again. It must be private
-	// to this user, because its content is executed. "" = the cache lives in memory.
+	// CacheDir is a folder for compiled code, which later engines load instead of compiling again. It is made if it isn't
+	// there, and must be private to this user and this engine, because its content is executed. "" = code stays in memory.
 	CacheDir string
+	// Compiler is the command of a process that compiles one module: to it, a folder is added as the last argument, and it
+	// must do nothing but ServeCompiler. It needs a CacheDir. A module that is too much for it is refused, and the host is
+	// none the worse. Empty = modules are compiled in this process, without bounds but the caps on modules.
+	Compiler []string
 }
 
 // Engine compiles modules. It is safe for concurrent use.
 type Engine struct {
 	cache wazero.CompilationCache
+	code  *codeCache // nil = code stays in memory
 	// inUse is held for reading by whatever uses the runtimes, so that Close waits for it.
 	inUse sync.RWMutex
 
@@ -37,15 +42,26 @@ var errClosed = errors.New("closed")
 const features = api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall | experimental.CoreFeaturesExtendedConst
 
 // New makes an engine.
-func New(_ context.Context, o Options) (*Engine, error) {
-	cache := wazero.NewCompilationCache()
-	if o.CacheDir != "" {
-		var err error
-		if cache, err = wazero.NewCompilationCacheWithDir(o.CacheDir); err != nil {
-			return nil, fmt.Errorf("runtime: compilation cache: %w", err)
+func New(ctx context.Context, o Options) (*Engine, error) {
+	e := &Engine{cache: wazero.NewCompilationCache(), runtimes: map[uint32]wazero.Runtime{}}
+	if o.CacheDir == "" {
+		if len(o.Compiler) > 0 {
+			return nil, errors.New("runtime: a compiler needs a folder for its code")
 		}
+		return e, nil
 	}
-	return &Engine{cache: cache, runtimes: map[uint32]wazero.Runtime{}}, nil
+	compile := compileInto
+	if len(o.Compiler) > 0 {
+		compile = compileElsewhere(o.Compiler)
+	}
+	var err error
+	if e.code, err = openCodeCache(ctx, o.CacheDir, compile); err != nil {
+		return nil, fmt.Errorf("runtime: folder of compiled code: %w", err)
+	}
+	if e.cache, err = wazero.NewCompilationCacheWithDir(o.CacheDir); err != nil {
+		return nil, fmt.Errorf("runtime: folder of compiled code: %w", err)
+	}
+	return e, nil
 }
 
 // Close waits for the calls in flight, then frees all modules. Closing twice is harmless.
@@ -75,16 +91,17 @@ func (e *Engine) runtimeFor(ctx context.Context, pages uint32) (wazero.Runtime, 
 	if r, ok := e.runtimes[pages]; ok {
 		return r, nil
 	}
-	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().
-		WithCoreFeatures(features).
-		WithMemoryLimitPages(pages).
-		WithCompilationCache(e.cache).
-		WithDebugInfoEnabled(false))
+	r := wazero.NewRuntimeWithConfig(ctx, runtimeConfig().WithMemoryLimitPages(pages).WithCompilationCache(e.cache))
 	if err := registerHost(ctx, r); err != nil {
 		return nil, errors.Join(err, r.Close(ctx))
 	}
 	e.runtimes[pages] = r
 	return r, nil
+}
+
+// runtimeConfig is what all runtimes have in common, also those of compilers.
+func runtimeConfig() wazero.RuntimeConfig {
+	return wazero.NewRuntimeConfig().WithCoreFeatures(features).WithDebugInfoEnabled(false)
 }
 
 // registerHost makes all host functions available to the modules of r.

@@ -2,7 +2,6 @@ package runtime_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -11,15 +10,7 @@ import (
 
 	corpus "github.com/longshore/longshore/internal/hostile"
 	"github.com/longshore/longshore/limits"
-	"github.com/longshore/longshore/runtime"
 )
-
-func TestMain(m *testing.M) {
-	if corpus.IsChild() {
-		os.Exit(corpus.ChildMain(runtime.Options{}))
-	}
-	os.Exit(m.Run())
-}
 
 // mayRise is by how much a module may raise the resident memory of its host: its own limit, and this much more.
 const mayRise = limits.GuestMemoryBytes + 32*limits.MiB

@@ -34,9 +34,10 @@ type Report struct {
 // IsChild reports whether this process was started by InChild. Then it must do nothing but ChildMain.
 func IsChild() bool { return os.Getenv(childEnv) != "" }
 
-// ChildMain runs the module that InChild named, and returns the exit status of the process.
-func ChildMain(o runtime.Options) int {
-	r, err := child(context.Background(), os.Getenv(childEnv), o)
+// ChildMain runs the module that InChild named, and returns the exit status of the process. Modules are compiled by
+// processes of the given command, see runtime.Options; without one, in this process.
+func ChildMain(compiler []string) int {
+	r, err := child(context.Background(), os.Getenv(childEnv), compiler)
 	if err == nil {
 		err = json.NewEncoder(os.Stdout).Encode(r)
 	}
@@ -63,7 +64,7 @@ func InChild(ctx context.Context, name string) (r Report, err error) {
 	return r, nil
 }
 
-func child(ctx context.Context, name string, o runtime.Options) (r Report, err error) {
+func child(ctx context.Context, name string, compiler []string) (r Report, err error) {
 	m, ok := Find(name)
 	if !ok {
 		return r, fmt.Errorf("there is no module %q", name)
@@ -73,6 +74,13 @@ func child(ctx context.Context, name string, o runtime.Options) (r Report, err e
 	}
 	wasm := m.Wasm() // its bytes are not the runtime's
 	m.Wasm = func() []byte { return wasm }
+	o := runtime.Options{Compiler: compiler}
+	if len(compiler) > 0 {
+		if o.CacheDir, err = os.MkdirTemp("", "hostile-"); err != nil {
+			return r, err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(o.CacheDir)) }()
+	}
 	e, err := runtime.New(ctx, o)
 	if err != nil {
 		return r, err

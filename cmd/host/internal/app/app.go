@@ -28,6 +28,8 @@ type Options struct {
 	Plan   *config.Plan // may have no consumers
 	Logger *zap.Logger
 	Build  telemetry.Build
+	// Compiler is the command of a process that compiles one module, see runtime.Options.
+	Compiler []string
 }
 
 const (
@@ -111,7 +113,7 @@ func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err 
 	if p.context, err = OpenContext(o.Host); err != nil {
 		return p, closeAll, err
 	}
-	if p.engine, err = runtime.New(ctx, runtime.Options{CacheDir: cacheDir(o.Host.Data)}); err != nil {
+	if p.engine, err = runtime.New(ctx, runtime.Options{CacheDir: cacheDir(o.Host.Data), Compiler: o.Compiler}); err != nil {
 		return p, closeAll, fmt.Errorf("start the runtime: %w", err)
 	}
 	closers = append(closers, func() error { return p.engine.Close(context.WithoutCancel(ctx)) })

@@ -62,5 +62,9 @@ func (c *command) run(ctx context.Context, host *config.Host, plan *config.Plan)
 	if err != nil {
 		return usage(err)
 	}
-	return app.Run(ctx, app.Options{Host: host, Plan: plan, Logger: log, Build: telemetry.ReadBuild()})
+	command, err := compiler()
+	if err != nil {
+		return err
+	}
+	return app.Run(ctx, app.Options{Host: host, Plan: plan, Logger: log, Build: telemetry.ReadBuild(), Compiler: command})
 }

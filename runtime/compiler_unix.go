@@ -1,0 +1,37 @@
+//go:build unix
+
+package runtime
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/longshore/longshore/limits"
+)
+
+// niceness is how much a compiler yields to whoever else wants the processor.
+const niceness = 10
+
+// limitSelf bounds the process of a compiler.
+func limitSelf() error {
+	if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, niceness); err != nil {
+		return fmt.Errorf("lower the priority: %w", err)
+	}
+	seconds := uint64(limits.CompileCPU / time.Second)
+	if err := syscall.Setrlimit(syscall.RLIMIT_CPU, &syscall.Rlimit{Cur: seconds, Max: seconds}); err != nil {
+		return fmt.Errorf("limit the processor time: %w", err)
+	}
+	if err := limitAddressSpace(limits.CompileBytes); err != nil {
+		return fmt.Errorf("limit the address space: %w", err)
+	}
+	return nil
+}
+
+// ownedByUs reports whether a file is this user's.
+func ownedByUs(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Geteuid()
+}
