@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	corpus "github.com/longshore/longshore/internal/hostile"
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/runtime"
 )
@@ -176,6 +177,28 @@ func TestCompiler(t *testing.T) {
 	t.Run("OneThatRunsOutOfMemoryNamesTheBound", func(t *testing.T) {
 		err := compile(t, t.Context(), small, "/bin/sh", "-c", "echo 'fatal error: runtime: out of memory' >&2; exit 2")
 		require.ErrorIs(t, err, &limits.Error{Name: limits.NameCompileMemory})
+	})
+	t.Run("ItMayUseSoMuch", func(t *testing.T) {
+		bounds := map[string]struct {
+			module, compiler string
+			impatient        bool
+			want             limits.Name
+		}{
+			"Memory":        {"half a megabyte of loads", withLittleMemory, false, limits.NameCompileMemory},
+			"ProcessorTime": {"functions of four thousand branches", withLittleTime, false, limits.NameCompileTime},
+			"Time":          {"half a megabyte of loads", asCompiler, true, limits.NameCompileTime},
+		}
+		for name, b := range bounds {
+			t.Run(name, func(t *testing.T) {
+				if raceEnabled {
+					t.Skip("the race detector needs more than that")
+				}
+				m, ok := corpus.Find(b.module)
+				require.True(t, ok)
+				err := runtime.CompileSmall(t.Context(), t.TempDir(), m.Wasm(), []string{"/proc/self/exe", b.compiler}, b.impatient)
+				require.ErrorIs(t, err, &limits.Error{Name: b.want})
+			})
+		}
 	})
 	t.Run("CancellingEndsIt", func(t *testing.T) {
 		why := errors.New("the deployer gave up")

@@ -26,7 +26,22 @@ const saidBytes = 64 * limits.KiB
 // in into the folder dir, within the bounds on address space and processor time of package limits, and returns the exit
 // status of the process. What there is to say goes to out.
 func ServeCompiler(ctx context.Context, dir string, in io.Reader, out io.Writer) (status int) {
-	if err := limitSelf(); err != nil {
+	return serveCompiler(ctx, dir, in, out, defaultCompilerBounds())
+}
+
+// compilerBounds are what the process of a compiler may use.
+type compilerBounds struct {
+	bytes uint64        // of address space, beyond what it has at its start
+	cpu   time.Duration // in whole seconds
+	wall  time.Duration
+}
+
+func defaultCompilerBounds() compilerBounds {
+	return compilerBounds{bytes: limits.CompileBytes, cpu: limits.CompileCPU, wall: limits.CompileDuration}
+}
+
+func serveCompiler(ctx context.Context, dir string, in io.Reader, out io.Writer, b compilerBounds) (status int) {
+	if err := b.limitSelf(); err != nil {
 		_, _ = fmt.Fprintln(out, "limit the compiler:", err)
 		return 1
 	}
@@ -55,9 +70,9 @@ func compileInto(ctx context.Context, dir string, metered []byte) (err error) {
 }
 
 // compileElsewhere returns a compiler that is a process of its own for each module.
-func compileElsewhere(command []string) compiler {
+func compileElsewhere(command []string, b compilerBounds) compiler {
 	return func(ctx context.Context, dir string, metered []byte) error {
-		bounded, cancel := context.WithTimeoutCause(ctx, limits.CompileDuration, overTime(limits.CompileDuration))
+		bounded, cancel := context.WithTimeoutCause(ctx, b.wall, overTime(b.wall))
 		defer cancel()
 		cmd := exec.CommandContext(bounded, command[0], append(command[1:len(command):len(command)], dir)...) //nolint:gosec // the host's own command
 		cmd.Env = append(os.Environ(), "GOTRACEBACK=none")
@@ -78,23 +93,21 @@ func compileElsewhere(command []string) compiler {
 		case !errors.As(err, &exit):
 			return &hostFault{fmt.Errorf("run the compiler: %w", err)}
 		}
-		return refusal(exit, said.String())
+		return b.refusal(exit, said.String())
 	}
 }
 
 // refusal says why the process of a compiler has failed.
-func refusal(exit *exec.ExitError, said string) error {
+func (b *compilerBounds) refusal(exit *exec.ExitError, said string) error {
 	switch {
 	case strings.Contains(said, "out of memory"), strings.Contains(said, "cannot allocate memory"):
-		return &limits.Error{
-			Name: limits.NameCompileMemory, Limit: limits.CompileBytes, Actual: limits.CompileBytes + 1, Where: "the compiler",
-		}
+		return &limits.Error{Name: limits.NameCompileMemory, Limit: int64(b.bytes), Actual: int64(b.bytes) + 1, Where: "the compiler"}
 	case exit.ExitCode() == refusedStatus:
 		return &guestError{errors.New(strings.TrimSpace(said))}
 	case exit.ExitCode() == 1:
 		return &hostFault{fmt.Errorf("the compiler failed: %w", &guestError{errors.New(strings.TrimSpace(said))})}
-	case !exit.Exited() && exit.SystemTime()+exit.UserTime() >= limits.CompileCPU-time.Second:
-		return overTime(limits.CompileCPU)
+	case !exit.Exited() && exit.SystemTime()+exit.UserTime() >= b.cpu-b.cpu/10:
+		return overTime(b.cpu)
 	}
 	return fmt.Errorf("the compiler ended with %w", &guestError{errors.New(exit.String() + ": " + strings.TrimSpace(said))})
 }

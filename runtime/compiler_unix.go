@@ -8,23 +8,21 @@ import (
 	"os"
 	"syscall"
 	"time"
-
-	"github.com/longshore/longshore/limits"
 )
 
 // niceness is how much a compiler yields to whoever else wants the processor.
 const niceness = 10
 
-// limitSelf bounds the process of a compiler.
-func limitSelf() error {
+// limitSelf bounds this process, which must be that of a compiler.
+func (b *compilerBounds) limitSelf() error {
 	if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, niceness); err != nil {
 		return fmt.Errorf("lower the priority: %w", err)
 	}
-	seconds := uint64(limits.CompileCPU / time.Second)
+	seconds := uint64(b.cpu / time.Second)
 	if err := syscall.Setrlimit(syscall.RLIMIT_CPU, &syscall.Rlimit{Cur: seconds, Max: seconds}); err != nil {
 		return fmt.Errorf("limit the processor time: %w", err)
 	}
-	if err := limitAddressSpace(limits.CompileBytes); err != nil {
+	if err := limitAddressSpace(b.bytes); err != nil {
 		return fmt.Errorf("limit the address space: %w", err)
 	}
 	return nil

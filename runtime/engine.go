@@ -52,7 +52,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	}
 	compile := compileInto
 	if len(o.Compiler) > 0 {
-		compile = compileElsewhere(o.Compiler)
+		compile = compileElsewhere(o.Compiler, defaultCompilerBounds())
 	}
 	var err error
 	if e.code, err = openCodeCache(ctx, o.CacheDir, compile); err != nil {

@@ -112,7 +112,7 @@ func codeBombs() []Module {
 		overCap("thirty thousand nested ifs", "nesting of blocks", bare(1, "\x00", times(30_000, "\x41\x00\x04\x40")+times(30_000, end))),
 		overCap("a br_table of 400 KB", "targets of a br_table", bare(1, "\x00", konst(0)+"\x0e"+uleb(400_000)+times(400_001, "\x00"))),
 		overCap("a hundred br_tables", "branches of a function", bare(1, "\x00", times(100, block(konst(0)+"\x0e"+uleb(4_000)+times(4_001, "\x00"))))),
-		overCap("more blocks than four thousand", "blocks of a function", bare(1, "\x00", times(5_000, block("")))),
+		overCap("more blocks than eight thousand", "blocks of a function", bare(1, "\x00", times(9_000, block("")))),
 		overCap("a chain of 16384 br_ifs", "branches of a function", bare(1, "\x00", times(16_384, konst(0)+brIf0))),
 		overCap("two thousand locals beside a thousand branches", "locals times branches of a function",
 			bare(1, "\x01"+uleb(2_000)+i64, times(1_000, konst(0)+brIf0))),

@@ -172,9 +172,9 @@ func withinCaps() []Module {
 	return []Module{
 		ends("nineteen hundred nested blocks", "", handlerOf(handlerLocals, nest)),
 		ends("two thousand locals", "", handlerOf(locals(1_990), konst(0)+drop)),
-		ends("four thousand branches", "", handlerOf(handlerLocals, times(4_000, block(konst(0)+brIf0)))),
+		ends("eight thousand branches", "", handlerOf(handlerLocals, times(8_000, block(konst(0)+brIf0)))),
 		ends("a br_table of four thousand targets", "", handlerOf(handlerLocals, block(konst(9)+"\x0e"+uleb(4_000)+times(4_001, "\x00")))),
-		ends("a thousand locals beside two hundred branches", "", handlerOf(locals(1_000), times(100, block(konst(0)+brIf0)))),
+		ends("nine hundred locals beside eight hundred branches", "", handlerOf(locals(900), times(400, block(konst(0)+brIf0)))),
 		{Name: "a hundred thousand functions", Ends: "", Wasm: (&guest{more: func(m *module) {
 			t := m.typ("", "")
 			for range 99_000 {
