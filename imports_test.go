@@ -35,6 +35,7 @@ var layers = []struct {
 	{"internal/filter", []string{"limits"}},
 	{"dispatcher", []string{"limits", "signedctx", "substrate", "wasi/messaging", "runtime", "internal/filter"}},
 	{"internal/config", []string{"limits", "internal/filter"}},
+	{"internal/hostile", []string{"limits", "wasi/messaging", "runtime"}},
 	{"internal/proof", nil},
 	{"examples", []string{"limits"}},
 	{"cmd/host", []string{"limits", "signedctx", "substrate", "wasi/messaging", "runtime", "dispatcher", "internal", "examples"}},

@@ -50,6 +50,15 @@ const (
 	ReuseAge      = 10 * time.Minute // of such an instance
 )
 
+// Bounds of compiling one module, in a process of its own, and of what is kept of that.
+const (
+	CompileBytes     = 3 * GiB // of address space, beyond what the process has at its start
+	CompileHeapBytes = 2 * GiB // above which its garbage collector does all that it can
+	CompileCPU       = time.Minute
+	CompileDuration  = 3 * time.Minute // on a machine that has other work
+	CodeCacheBytes   = 1 * GiB         // of compiled code, when a host starts
+)
+
 // Bounds of delivery: leases, attempts, retries.
 const (
 	LeaseDuration       = 30 * time.Second
@@ -257,6 +266,8 @@ const (
 	NameTokenBytes     Name = "token bytes" //nolint:gosec // the name of a bound
 	NameTokenClaims    Name = "token claims"
 	NameTails          Name = "open tails"
+	NameCompileMemory  Name = "bytes of address space to compile"
+	NameCompileTime    Name = "milliseconds to compile"
 )
 
 // Error says that a bound was exceeded. Match it with errors.As, or with errors.Is against another *Error, which

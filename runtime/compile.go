@@ -47,8 +47,8 @@ func (e *ModuleError) Error() string {
 func (e *ModuleError) Unwrap() error { return e.Err }
 
 // Compile makes a module ready for Invoke, under the bounds of g. name stands for the module in errors. The error is a
-// *ModuleError, unless the engine is closed. Compiling itself can't be cancelled: it is bounded by the caps of the
-// first stage; initialisation ends with ctx. Every message gets a clean instance.
+// *ModuleError, unless the engine is closed or fails, or ctx ends before the module is ready. Without Options.Compiler,
+// compiling can't be cancelled. Every message gets a clean instance.
 func (e *Engine) Compile(ctx context.Context, name string, wasm []byte, g limits.Guest) (*Module, error) {
 	return e.CompileFor(ctx, name, wasm, g, Instances{})
 }
@@ -74,7 +74,11 @@ func (e *Engine) CompileFor(ctx context.Context, name string, wasm []byte, g lim
 	if err != nil {
 		return nil, fmt.Errorf("runtime: module %s: %w", name, err)
 	}
-	compiled, err := compileModule(ctx, r, metered)
+	compiled, err := e.compile(ctx, r, metered)
+	var fault *hostFault
+	if errors.As(err, &fault) {
+		return nil, fmt.Errorf("runtime: module %s: %w", name, fault)
+	}
 	if err != nil {
 		return nil, refused(StageCompile, err)
 	}
@@ -87,6 +91,17 @@ func (e *Engine) CompileFor(ctx context.Context, name string, wasm []byte, g lim
 	}
 	e.remember(m)
 	return m, nil
+}
+
+// compile compiles a metered module for r, or loads the code that it was compiled to before. It returns a *hostFault for
+// what isn't the module's fault.
+func (e *Engine) compile(ctx context.Context, r wazero.Runtime, metered []byte) (wazero.CompiledModule, error) {
+	if e.code != nil {
+		if err := e.code.ready(ctx, metered); err != nil {
+			return nil, err
+		}
+	}
+	return compileModule(ctx, r, metered)
 }
 
 // compileModule is wazero's, with a panic as an error: what it compiles is a guest's idea.

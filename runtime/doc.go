@@ -1,9 +1,10 @@
 // Package runtime runs untrusted WebAssembly modules on messages, inside hard limits.
 //
 // Compile takes a module once through: decode and check against caps (so that compiling can't be a bomb), rewrite it so
-// that it counts fuel and call depth (runtime/internal/meter), compile it with wazero, check that its imports and
-// exports fit (wasi/messaging), and run its initialisation and a warm-up on a template instance. What the template then
-// holds, memory and mutable globals, is the snapshot that every message starts from.
+// that it counts fuel and call depth (runtime/internal/meter), compile it with wazero (in another process that leaves the
+// code in a folder, where Options says so), check that its imports and exports fit (wasi/messaging), and run its
+// initialisation and a warm-up on a template instance. What the template then holds, memory and mutable globals, is the snapshot that
+// every message starts from.
 //
 // Invoke takes an instance with the snapshot's state from the module's pool, or makes one, hands it the message, and says
 // how that ended as an Outcome. Then, before it returns, it gives the instance the snapshot's state again, so that no message

@@ -20,14 +20,19 @@ import (
 
 // Options configures an Engine.
 type Options struct {
-	// CacheDir is a folder for compiled code, which later processes load instead of compiling again. It must be private
-	// to this user, because its content is executed. "" = the cache lives in memory.
+	// CacheDir is a folder for compiled code, which later engines load instead of compiling again. It is made if it isn't
+	// there, and must be private to this user and this engine, because its content is executed. "" = code stays in memory.
 	CacheDir string
+	// Compiler is the command of a process that compiles one module: to it, a folder is added as the last argument, and it
+	// must do nothing but ServeCompiler. It needs a CacheDir. A module that is too much for it is refused, and the host is
+	// none the worse. Empty = modules are compiled in this process, without bounds but the caps on modules.
+	Compiler []string
 }
 
 // Engine compiles modules. It is safe for concurrent use.
 type Engine struct {
 	cache    wazero.CompilationCache
+	code     *codeCache // nil = code stays in memory
 	memories *cow.System
 	idle     atomic.Int64 // instances in the pools of all modules
 
@@ -54,19 +59,16 @@ func New(ctx context.Context, o Options) (*Engine, error) { return newEngine(ctx
 
 // newEngine is New with the methods that may be used to clean instances; without any, the best one that works.
 func newEngine(ctx context.Context, o Options, methods ...cow.Method) (*Engine, error) {
-	cache := wazero.NewCompilationCache()
-	if o.CacheDir != "" {
-		var err error
-		if cache, err = wazero.NewCompilationCacheWithDir(o.CacheDir); err != nil {
-			return nil, fmt.Errorf("runtime: compilation cache: %w", err)
-		}
+	cache, code, err := openCode(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("runtime: %w", err)
 	}
 	memories, err := cow.Open(methods...)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("runtime: %w", err), cache.Close(ctx))
 	}
 	e := &Engine{
-		cache: cache, memories: memories, runtimes: map[uint32]wazero.Runtime{}, modules: map[*Module]struct{}{},
+		cache: cache, code: code, memories: memories, runtimes: map[uint32]wazero.Runtime{}, modules: map[*Module]struct{}{},
 		stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	go e.sweep(context.WithoutCancel(ctx))
@@ -114,6 +116,29 @@ func (e *Engine) remember(m *Module) {
 	e.modules[m] = struct{}{}
 }
 
+// openCode opens what keeps compiled code: memory, or a folder.
+func openCode(ctx context.Context, o Options) (wazero.CompilationCache, *codeCache, error) {
+	if o.CacheDir == "" {
+		if len(o.Compiler) > 0 {
+			return nil, nil, errors.New("a compiler needs a folder for its code")
+		}
+		return wazero.NewCompilationCache(), nil, nil
+	}
+	compile := compileInto
+	if len(o.Compiler) > 0 {
+		compile = compileElsewhere(o.Compiler, defaultCompilerBounds())
+	}
+	code, err := openCodeCache(ctx, o.CacheDir, compile)
+	if err != nil {
+		return nil, nil, fmt.Errorf("folder of compiled code: %w", err)
+	}
+	cache, err := wazero.NewCompilationCacheWithDir(o.CacheDir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("folder of compiled code: %w", err)
+	}
+	return cache, code, nil
+}
+
 // Close waits for the calls in flight, then frees all modules. Closing twice is harmless.
 func (e *Engine) Close(ctx context.Context) error {
 	e.stopOnce.Do(func() { close(e.stop) })
@@ -146,16 +171,17 @@ func (e *Engine) runtimeFor(ctx context.Context, pages uint32) (wazero.Runtime, 
 	if r, ok := e.runtimes[pages]; ok {
 		return r, nil
 	}
-	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().
-		WithCoreFeatures(features).
-		WithMemoryLimitPages(pages).
-		WithCompilationCache(e.cache).
-		WithDebugInfoEnabled(false))
+	r := wazero.NewRuntimeWithConfig(ctx, runtimeConfig().WithMemoryLimitPages(pages).WithCompilationCache(e.cache))
 	if err := registerHost(ctx, r); err != nil {
 		return nil, errors.Join(err, r.Close(ctx))
 	}
 	e.runtimes[pages] = r
 	return r, nil
+}
+
+// runtimeConfig is what all runtimes have in common, also those of compilers.
+func runtimeConfig() wazero.RuntimeConfig {
+	return wazero.NewRuntimeConfig().WithCoreFeatures(features).WithDebugInfoEnabled(false)
 }
 
 // registerHost makes the host functions that all modules share available to those of r. A messaging.Binding has the others.

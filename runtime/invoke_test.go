@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -223,18 +222,4 @@ var spinner = wasmModule{
 	imports: []wasmImport{{"wasi_snapshot_preview1", "fd_write", i32 + i32 + i32 + i32, i32}},
 	data:    []byte("\x08\x04\x00\x00\x01\x00\x00\x00\n"), // an iovec: 1 byte at 1032
 	handler: []byte(opConst(1) + opConst(1024) + opConst(1) + opConst(2048) + opCall(0) + opDrop + opLoop("")),
-}
-
-func TestCacheDir(t *testing.T) {
-	dir := t.TempDir()
-	for range 2 {
-		e, err := runtime.New(t.Context(), runtime.Options{CacheDir: dir})
-		require.NoError(t, err)
-		m, err := e.Compile(t.Context(), "small", wasmModule{handler: []byte(opConst(0))}.assemble(), testLimits())
-		require.NoError(t, err)
-		require.Equal(t, runtime.OK, m.Invoke(t.Context(), newCall("", nil)).Class)
-		require.NoError(t, e.Close(t.Context()))
-	}
-	_, err := runtime.New(t.Context(), runtime.Options{CacheDir: strings.Repeat("x", 10) + "\x00"})
-	require.Error(t, err)
 }

@@ -33,6 +33,8 @@ type Options struct {
 	Logger *zap.Logger
 	Build  telemetry.Build
 	Reload <-chan os.Signal // each reads the signing keys again; nil is never
+	// Compiler is the command of a process that compiles one module, see runtime.Options.
+	Compiler []string
 }
 
 const (
@@ -119,7 +121,7 @@ func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err 
 	if p.bearers, err = bearers.New(o.Host, bearer.Options{}); err != nil {
 		return p, closeAll, err
 	}
-	if p.engine, err = runtime.New(ctx, runtime.Options{CacheDir: cacheDir(o.Host.Data)}); err != nil {
+	if p.engine, err = runtime.New(ctx, runtime.Options{CacheDir: cacheDir(o.Host.Data), Compiler: o.Compiler}); err != nil {
 		return p, closeAll, fmt.Errorf("start the runtime: %w", err)
 	}
 	closers = append(closers, func() error { return p.engine.Close(context.WithoutCancel(ctx)) })

@@ -64,6 +64,10 @@ func Execute(ctx context.Context, s Streams, args []string) int {
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	err := root.ExecuteContext(ctx)
+	var status statusError
+	if errors.As(err, &status) {
+		return int(status)
+	}
 	if err != nil && !began {
 		err = usage(err) // cobra's own: unknown commands, flags, numbers of arguments
 	}
@@ -99,6 +103,7 @@ func (c *command) root(began *bool) *cobra.Command {
 		c.topicsCommand(), c.peekCommand(), c.tailCommand(), c.replayCommand(),
 		c.pauseCommand(), c.resumeCommand(), c.drainCommand(), c.groupsCommand(), c.policyCommand(),
 		c.dlqCommand(), c.quarantineCommand(), c.fencesCommand(), c.keysCommand(), c.backupCommand(), c.restoreCommand(), c.versionCommand(),
+		c.compileChildCommand(),
 	)
 	return root
 }

@@ -66,8 +66,12 @@ func (c *command) run(ctx context.Context, host *config.Host, plan *config.Plan)
 	if err != nil {
 		return usage(err)
 	}
+	command, err := compiler()
+	if err != nil {
+		return err
+	}
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
-	return app.Run(ctx, app.Options{Host: host, Plan: plan, Logger: log, Build: telemetry.ReadBuild(), Reload: reload})
+	return app.Run(ctx, app.Options{Host: host, Plan: plan, Logger: log, Build: telemetry.ReadBuild(), Reload: reload, Compiler: command})
 }
