@@ -44,20 +44,29 @@ func (h *meterHost) yield(_ context.Context, _ api.Module, stack []uint64) {
 	}
 	h.yields++
 	grant := min(h.slice-left, h.budget-h.granted)
-	h.granted += grant
 	if left+grant < 0 {
-		h.spent = h.granted - grant - left
+		h.spent = h.granted - left
 		panic(errFuel)
 	}
+	h.granted += grant
 	stack[0] = uint64(left + grant)
 }
 
 // runtime returns a runtime that serves the meter from h and closes with the test.
 func (h *meterHost) runtime(tb testing.TB, interpreter bool) wazero.Runtime {
 	tb.Helper()
+	return h.cachedRuntime(tb, interpreter, nil)
+}
+
+// cachedRuntime is runtime with a cache of compiled modules, which may be nil.
+func (h *meterHost) cachedRuntime(tb testing.TB, interpreter bool, cache wazero.CompilationCache) wazero.Runtime {
+	tb.Helper()
 	c := wazero.NewRuntimeConfigCompiler()
 	if interpreter {
 		c = wazero.NewRuntimeConfigInterpreter()
+	}
+	if cache != nil {
+		c = c.WithCompilationCache(cache)
 	}
 	ctx := context.Background()
 	rt := wazero.NewRuntimeWithConfig(ctx, c.WithCoreFeatures(features))

@@ -70,7 +70,7 @@ func (p *planner) function(expr []byte) *plan {
 	p.plan = plan{segments: p.segments[:0], loops: p.loops[:0], faithful: true}
 	p.open = append(p.open[:0], openBlock{op: wasmbin.OpBlock})
 	p.total, p.calls = 0, false
-	p.refresher.reset()
+	p.reset()
 	p.begin(0, outside)
 	p.r.Reset(expr, 0, "code")
 	pos := 0
