@@ -17,7 +17,7 @@ import (
 
 // Fuel is granted in slices, each of which should take a guest about sliceDuration: the cost of a unit of fuel varies
 // more than a hundredfold between guests, and within one that turns from arithmetic to memory that no cache holds. The
-// largest slice is what such a turn can take by surprise.
+// largest slice is what such a turn can take by surprise; a slice never goes past a multiple of it.
 const (
 	sliceDuration = 2 * time.Millisecond
 	firstSlice    = 50_000
@@ -27,14 +27,18 @@ const (
 
 // fuel is what one call may still use.
 //
-// The guest counts a global down and yields where it finds it below zero. What it used is always granted minus the
-// value of that global, however it was sliced.
+// The guest counts down and yields where it finds itself below zero. What it used is always granted minus what it has
+// left, however that was sliced. Between calls of its functions a guest keeps what it has left in registers, and its
+// fuel global is behind: a trap loses what was used since. The host makes up for it at each multiple of maxSlice, where
+// it looks at the real value, so that what a trap loses is bounded, and the same in each run.
 type fuel struct {
 	call    *messaging.Call
 	limit   int64
 	granted int64
 	slice   int64
-	since   time.Time // start of the slice
+	noted   int64     // used when it was first seen past the last multiple of maxSlice, or where the guest was ended
+	since   time.Time // start of what is measured for the next slice
+	base    int64     // used then
 }
 
 // fuelKey is the context key of the *fuel of a call.
@@ -67,26 +71,29 @@ func yield(ctx context.Context, _ api.Module, stack []uint64) {
 		depth := f.call.Limits().CallDepth
 		panic(&limits.Error{Name: limits.NameCallDepth, Limit: depth, Actual: depth + 1})
 	}
-	left, err := f.grant(left, time.Now())
+	next, err := f.grant(left, time.Now())
 	if err == nil {
 		err = f.call.Check(ctx)
 	}
 	if err != nil {
+		f.noted = f.spent(left)
 		panic(err)
 	}
-	stack[0] = uint64(left)
+	stack[0] = uint64(next)
 }
 
-// grant returns the next value of the fuel global for a guest that has left (negative: it overdrew). Whether it fails
-// depends only on what was used in all, never on the slices.
+// grant returns the next value of the guest's fuel, which has left (negative: it overdrew). Whether it fails depends
+// only on what was used in all, never on the slices.
 func (f *fuel) grant(left int64, now time.Time) (int64, error) {
-	used := f.used(left)
+	used := f.spent(left)
 	if err := f.check(used); err != nil {
 		return 0, err
 	}
-	f.adapt(now.Sub(f.since))
-	f.since = now
-	next := min(f.slice, f.limit-used)
+	f.adapt(used, now)
+	if (used-1)/maxSlice > (f.noted-1)/maxSlice {
+		f.noted = used
+	}
+	next := min(f.slice, f.limit-used, (maxSlice-used%maxSlice)%maxSlice)
 	f.granted = used + next
 	return next, nil
 }
@@ -94,14 +101,21 @@ func (f *fuel) grant(left int64, now time.Time) (int64, error) {
 // check returns an error if so much fuel is too much.
 func (f *fuel) check(used int64) error { return limits.Check(limits.NameFuel, used, f.limit) }
 
-// used returns the fuel used by a guest whose fuel global is left.
-func (f *fuel) used(left int64) int64 { return f.granted - left }
+// spent returns the fuel used by a guest that has left.
+func (f *fuel) spent(left int64) int64 { return f.granted - left }
 
-// adapt aims the next slice at sliceDuration, given how long the last one took, by at most a factor of four.
-func (f *fuel) adapt(took time.Duration) {
-	if f.granted == 0 {
-		return // nothing was granted yet: this is the first check of the call
+// used returns the fuel used by a guest that has ended and whose fuel global is left. After a trap it may be too little,
+// by at most maxSlice and what one basic block or bulk instruction costs.
+func (f *fuel) used(left int64) int64 { return max(f.spent(left), f.noted) }
+
+// adapt aims the next slice at sliceDuration, given how long the fuel since the last one took, by at most a factor of four.
+func (f *fuel) adapt(used int64, now time.Time) {
+	spent, took := used-f.base, max(now.Sub(f.since), time.Nanosecond)
+	if spent < minSlice {
+		return // too little to tell
 	}
-	took = min(max(took, sliceDuration/4), 4*sliceDuration)
-	f.slice = min(max(f.slice*int64(sliceDuration)/int64(took), minSlice), maxSlice)
+	f.base, f.since = used, now
+	aim := float64(spent) * float64(sliceDuration) / float64(took)
+	aim = min(max(aim, float64(f.slice)/4), float64(f.slice)*4)
+	f.slice = min(max(int64(aim), minSlice), maxSlice)
 }

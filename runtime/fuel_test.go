@@ -11,35 +11,47 @@ import (
 )
 
 // A guest that runs blocks of given costs, and yields where its fuel is below zero, is ended at the same block whatever
-// the slices were.
+// the slices were. A trap finds the same amount used too, which is short by a bounded part of the real one.
 func TestFuel_SlicesDontMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.Int64Range(0, 1_000_000).Draw(t, "limit")
 		costs := rapid.SliceOfN(rapid.Int64Range(1, 50_000), 1, 100).Draw(t, "costs")
-		f := newFuel(nil, limit)
-		now := f.since
-		var global, used int64
-		for i, cost := range costs {
-			global -= cost
-			used += cost
-			require.Equal(t, used, f.used(global))
-			if global >= 0 {
-				continue
+		flushes := rapid.SliceOfN(rapid.Bool(), len(costs), len(costs)).Draw(t, "flushes")
+		run := func(name string) (afterTrap []int64) {
+			f := newFuel(nil, limit)
+			now := f.since
+			var left, global, used int64
+			for i, cost := range costs {
+				left -= cost
+				used += cost
+				require.Equal(t, used, f.spent(left))
+				if left < 0 {
+					now = now.Add(time.Duration(rapid.Int64Range(0, int64(50*time.Millisecond)).Draw(t, name)))
+					next, err := f.grant(left, now)
+					if used > limit {
+						require.ErrorIs(t, err, &limits.Error{Name: limits.NameFuel})
+						return afterTrap
+					}
+					require.NoError(t, err, "block %d", i)
+					require.Equal(t, used, f.spent(next), "a grant uses nothing")
+					require.LessOrEqual(t, f.granted, limit)
+					require.GreaterOrEqual(t, next, int64(0))
+					global += next - left
+					left = next
+				}
+				if flushes[i] {
+					global = left
+				}
+				trapped := f.used(global)
+				require.LessOrEqual(t, trapped, used)
+				require.Greater(t, trapped, used-maxSlice-cost)
+				afterTrap = append(afterTrap, trapped)
 			}
-			now = now.Add(time.Duration(rapid.Int64Range(0, int64(50*time.Millisecond)).Draw(t, "took")))
-			next, err := f.grant(global, now)
-			if used > limit {
-				require.ErrorIs(t, err, &limits.Error{Name: limits.NameFuel})
-				return
-			}
-			require.NoError(t, err, "block %d", i)
-			require.Equal(t, used, f.used(next), "a grant uses nothing")
-			require.LessOrEqual(t, f.granted, limit)
-			require.GreaterOrEqual(t, next, int64(0))
-			global = next
+			require.LessOrEqual(t, used, limit+50_000*100)
+			require.Equal(t, used > limit, f.check(f.used(left)) != nil)
+			return afterTrap
 		}
-		require.LessOrEqual(t, used, limit+50_000*100)
-		require.Equal(t, used > limit, f.check(f.used(global)) != nil)
+		require.Equal(t, run("took"), run("took again"))
 	})
 }
 
@@ -51,28 +63,24 @@ func TestFuel_SlicesAimAtTheirDuration(t *testing.T) {
 			left, err := f.grant(-1, now)
 			require.NoError(t, err)
 			require.EqualValues(t, firstSlice, left)
-			var took time.Duration
 			for range 20 {
-				took = time.Duration(left) * perFuel
-				now = now.Add(took)
+				now = now.Add(time.Duration(left+1) * perFuel)
 				left, err = f.grant(-1, now)
 				require.NoError(t, err)
 			}
-			require.InEpsilon(t, sliceDuration, took, 0.1)
+			require.InEpsilon(t, sliceDuration, time.Duration(f.slice)*perFuel, 0.1)
 		})
 	}
 	t.Run("WithinBounds", func(t *testing.T) {
 		f := newFuel(nil, 1<<60)
 		now := f.since
-		var left int64
 		for _, took := range []time.Duration{0, time.Hour} {
-			for range 20 {
+			for range 40 {
 				now = now.Add(took)
-				var err error
-				left, err = f.grant(-1, now)
+				_, err := f.grant(-1, now)
 				require.NoError(t, err)
 			}
-			require.EqualValues(t, map[time.Duration]int64{0: maxSlice, time.Hour: minSlice}[took], left)
+			require.EqualValues(t, map[time.Duration]int64{0: maxSlice, time.Hour: minSlice}[took], f.slice)
 		}
 	})
 }

@@ -36,6 +36,12 @@ func (t *callTypes) wide(in *wasmbin.Instr) bool {
 	return spills(f.Params) || spills(f.Results)
 }
 
+// hasParams reports whether a block, loop or if takes values.
+func (t *callTypes) hasParams(in *wasmbin.Instr) bool {
+	typ, ok := in.BlockTypeIndex()
+	return ok && len(t.types[typ].Params) > 0
+}
+
 func spills(values []wasmbin.ValueType) bool {
 	ints, floats := 0, 0
 	for _, v := range values {

@@ -13,20 +13,29 @@
 //	table.fill, copy, init    1 per element, and table.grow up to the clamp
 //	memory.grow               8,192 per page of 64 KiB, unless it would be refused
 //
-// Fuel is in an i64 global. At function entry, at loop headers and after a bulk instruction has paid, a negative global
-// makes the guest yield: it calls an import that is given the global's value and answers its new value:
+// Fuel is in an i64 global. A function takes it into a local at its start, and gives it back at its end, before calls
+// and before unreachable; behind a call it takes it anew. At function entry, at loop headers and after a bulk
+// instruction has paid, negative fuel makes the guest yield: it calls an import that is given what is left and answers
+// what is left then.
 //
 //	fuel -= cost; if fuel < 0 { fuel = yield(fuel) }
 //
+// A yield is the only point at which a guest in a loop lets the host's garbage collector and scheduler work. Where it
+// stands decides what metering costs, because a call in the middle of a loop makes the engine's register allocator spill
+// what the loop carries: see rewriter.surround for the place outside of loops and function bodies.
+//
 // The host counts what it granted: it starts a call by setting the global to a first slice, adds to what it is given,
 // and panics instead when the budget doesn't cover the debt, the deadline has passed, or it shuts down. What a call has
-// used is what was granted less the global, also after a trap, because the global is never cached. Whether the budget
-// was overdrawn after the last check is for the host to compare. A yield is the only point at which a guest in a loop
-// lets the host's garbage collector and scheduler work.
+// used is what was granted less the global. A yield adds what was granted to the global too, without writing the local
+// back: after a trap the global doesn't know what was used since it was written, but that is the same whatever the slices
+// were. Whether the budget was overdrawn after the last check is for the host to compare.
 //
 // No path through code without loops is longer than checkInstrs instructions or checkCalls calls before it meets another
-// check. A function that calls nothing and has no loop, no bulk instruction and at most leafCost instructions has none:
-// its caller's next one comes soon enough.
+// check. A function that comes straight to a loop leaves its entry's check to the loop. A function that calls nothing and
+// has no loop, no bulk instruction and at most leafCost instructions has none: its caller's next one comes soon enough.
+//
+// memory.fill, copy and init of more than pieceBytes go through a function that does them in pieces, each paid for and
+// checked before. They trap before they change anything, as the instructions do.
 //
 // # Call depth
 //
@@ -37,7 +46,7 @@
 //
 //	entry                  body                       end
 //	depth -= 1, check      block T … end              depth += 1
-//	                       (return is br to the end)
+//	fuel = global          (return is br to the end)  global = fuel
 //
 // # What else changes
 //

@@ -1,16 +1,12 @@
 package meter
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
 // goGuest builds the guest with the stock Go toolchain.
@@ -29,25 +25,14 @@ func goGuest(tb testing.TB) []byte {
 	return b
 }
 
-// goInstance runs _initialize of a Go guest.
-func goInstance(tb testing.TB, wasm []byte, h *meterHost) api.Module {
-	tb.Helper()
-	rt := h.runtime(tb, false)
-	ctx := context.Background()
-	wasi_snapshot_preview1.MustInstantiate(ctx, rt)
-	m, err := rt.InstantiateWithConfig(ctx, wasm, wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize"))
-	require.NoError(tb, err)
-	return m
-}
-
 func TestGoGuestRunsAsBefore(t *testing.T) {
 	wasm := goGuest(t)
 	out, info, err := Instrument(wasm, testOptions())
 	require.NoError(t, err)
 	require.True(t, info.FaithfulReset)
-	plain := goInstance(t, wasm, &meterHost{})
+	plain := newWorkloads(t, wasm, &meterHost{})
 	host := &meterHost{slice: 50_000, budget: 1 << 60}
-	g := &guest{Module: goInstance(t, out, host), host: host, info: info}
+	g := &guest{Module: newWorkloads(t, out, host), host: host, info: info}
 	for name, arg := range map[string]uint64{"json": 1, "sha256": 1, "sort": 1_000, "fib": 15} {
 		want, err := plain.ExportedFunction(name).Call(t.Context(), arg)
 		require.NoError(t, err)
@@ -60,29 +45,6 @@ func TestGoGuestRunsAsBefore(t *testing.T) {
 	_, used, err := g.call(testOptions(), "sort", 100_000)
 	require.ErrorIs(t, err, errFuel)
 	require.Greater(t, used, host.budget)
-}
-
-func BenchmarkGoGuest(b *testing.B) {
-	wasm := goGuest(b)
-	out, _, err := Instrument(wasm, testOptions())
-	require.NoError(b, err)
-	host := &meterHost{slice: 1 << 20, budget: 1 << 60}
-	modules := map[string]api.Module{"plain": goInstance(b, wasm, host), "instrumented": goInstance(b, out, host)}
-	for _, w := range []struct {
-		name string
-		arg  uint64
-	}{{"json", 5}, {"sha256", 5}, {"sort", 50_000}, {"fib", 22}} {
-		for _, variant := range []string{"plain", "instrumented"} {
-			f := modules[variant].ExportedFunction(w.name)
-			b.Run(w.name+"/"+variant, func(b *testing.B) {
-				for b.Loop() {
-					if _, err := f.Call(context.Background(), w.arg); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
-		}
-	}
 }
 
 func BenchmarkInstrument(b *testing.B) {

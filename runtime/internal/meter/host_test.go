@@ -30,6 +30,7 @@ type meterHost struct {
 	slice   int64
 	budget  int64
 	granted int64
+	spent   int64 // what was used when the budget ended
 	yields  int
 }
 
@@ -43,19 +44,29 @@ func (h *meterHost) yield(_ context.Context, _ api.Module, stack []uint64) {
 	}
 	h.yields++
 	grant := min(h.slice-left, h.budget-h.granted)
-	h.granted += grant
 	if left+grant < 0 {
+		h.spent = h.granted - left
 		panic(errFuel)
 	}
+	h.granted += grant
 	stack[0] = uint64(left + grant)
 }
 
 // runtime returns a runtime that serves the meter from h and closes with the test.
 func (h *meterHost) runtime(tb testing.TB, interpreter bool) wazero.Runtime {
 	tb.Helper()
+	return h.cachedRuntime(tb, interpreter, nil)
+}
+
+// cachedRuntime is runtime with a cache of compiled modules, which may be nil.
+func (h *meterHost) cachedRuntime(tb testing.TB, interpreter bool, cache wazero.CompilationCache) wazero.Runtime {
+	tb.Helper()
 	c := wazero.NewRuntimeConfigCompiler()
 	if interpreter {
 		c = wazero.NewRuntimeConfigInterpreter()
+	}
+	if cache != nil {
+		c = c.WithCompilationCache(cache)
 	}
 	ctx := context.Background()
 	rt := wazero.NewRuntimeWithConfig(ctx, c.WithCoreFeatures(features))
@@ -89,9 +100,9 @@ func newGuest(t *testing.T, wasm []byte, o Options, h *meterHost, interpreter bo
 func (g *guest) call(o Options, name string, args ...uint64) (results []uint64, used int64, err error) {
 	g.global(g.info.FuelGlobal).Set(0)
 	g.global(g.info.DepthGlobal).Set(uint64(o.CallDepth))
-	g.host.granted = 0
+	g.host.granted, g.host.spent = 0, 0
 	results, err = g.ExportedFunction(name).Call(context.Background(), args...)
-	return results, g.host.granted - int64(g.global(g.info.FuelGlobal).Get()), err
+	return results, max(g.host.spent, g.host.granted-int64(g.global(g.info.FuelGlobal).Get())), err
 }
 
 func (g *guest) global(name string) api.MutableGlobal {

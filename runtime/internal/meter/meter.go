@@ -136,20 +136,17 @@ func reserved(m *wasmbin.Module) error {
 
 // rewrite adds what the package comment says to m, and reports whether some function uses data segments.
 func rewrite(m *wasmbin.Module, o *Options, info *Info) bool {
-	imported := uint32(m.ImportCount(wasmbin.KindFunc))
-	a := &added{yield: imported}
-	addGlobals(m, a, o, info)
-	a.refill = imported + 1 + uint32(len(m.Functions))
-	a.overflow, a.grow = a.refill+1, a.refill+2
+	a := newAdded(m, o)
+	addGlobals(m, a, info)
 	shift(m, a)
 	w := &rewriter{
 		a: a, r: wasmbin.NewInstrReader(), planner: planner{r: wasmbin.NewInstrReader(), types: newCallTypes(m)},
-		results: &resultTypes{m: m, index: map[string]int{}}, tableMax: o.TableElements,
+		blocks: &blockTypes{m: m, index: map[string]int{}}, tableMax: o.TableElements,
 	}
 	for i := range m.Code {
 		m.Code[i] = w.function(&m.Code[i], &m.Types[m.Functions[i]])
 	}
 	info.FaithfulReset = info.FaithfulReset && !w.changes
-	addFunctions(m, a, o, len(m.Memories) > 0 || m.ImportCount(wasmbin.KindMemory) > 0)
+	a.appendTo(m)
 	return w.data
 }

@@ -243,7 +243,7 @@ func TestStraightLinesAreChecked(t *testing.T) {
 		m := module(wasmFunc{nothing, body}, wasmFunc{nothing, nil})
 		p := planner{r: wasmbin.NewInstrReader(), types: newCallTypes(m)}
 		for _, s := range p.function(m.Code[0].Expr).segments {
-			if s.check {
+			if s.check != unchecked {
 				n++
 			}
 		}

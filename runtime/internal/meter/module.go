@@ -92,14 +92,12 @@ func clampTables(m *wasmbin.Module, limit int64) error {
 }
 
 // addGlobals appends the meter's globals and exports every mutable one.
-func addGlobals(m *wasmbin.Module, a *added, o *Options, info *Info) {
+func addGlobals(m *wasmbin.Module, a *added, info *Info) {
 	first := uint32(m.ImportCount(wasmbin.KindGlobal))
-	a.fuel = first + uint32(len(m.Globals))
-	a.depth, a.memoryFailed = a.fuel+1, a.fuel+2
 	m.Globals = append(
 		m.Globals,
 		wasmbin.Global{Type: wasmbin.GlobalType{Type: wasmbin.I64, Mutable: true}, Init: wasmbin.ConstI64(0)},
-		wasmbin.Global{Type: wasmbin.GlobalType{Type: wasmbin.I32, Mutable: true}, Init: wasmbin.ConstI32(int32(o.CallDepth))},
+		wasmbin.Global{Type: wasmbin.GlobalType{Type: wasmbin.I32, Mutable: true}, Init: wasmbin.ConstI32(a.callDepth)},
 		wasmbin.Global{Type: wasmbin.GlobalType{Type: wasmbin.I32, Mutable: true}, Init: wasmbin.ConstI32(0)},
 	)
 	i := uint32(0)
@@ -183,24 +181,6 @@ func shiftNames(m *wasmbin.Module, a *added) {
 		}
 	}
 	m.Customs = kept
-}
-
-// addFunctions appends the import and the functions that rewritten code calls.
-func addFunctions(m *wasmbin.Module, a *added, o *Options, memory bool) {
-	t := uint32(len(m.Types))
-	m.Types = append(
-		m.Types,
-		wasmbin.FuncType{Params: []wasmbin.ValueType{wasmbin.I64}, Results: []wasmbin.ValueType{wasmbin.I64}},
-		wasmbin.FuncType{},
-		wasmbin.FuncType{Params: []wasmbin.ValueType{wasmbin.I32}, Results: []wasmbin.ValueType{wasmbin.I32}},
-	)
-	m.Imports = append(m.Imports, wasmbin.Import{Module: ImportModule, Name: ImportYield, Kind: wasmbin.KindFunc, Func: t})
-	m.Functions = append(m.Functions, t+1, t+1)
-	m.Code = append(m.Code, a.refillBody(), a.overflowBody())
-	if memory {
-		m.Functions = append(m.Functions, t+2)
-		m.Code = append(m.Code, a.growBody(maxPages(o.MemoryBytes)))
-	}
 }
 
 // dropInit takes out what runs or writes at instantiation, except for element segments. An active data segment becomes

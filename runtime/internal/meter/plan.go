@@ -8,12 +8,14 @@ const leafCost = 64
 // A path through code that doesn't loop meets a check after so many instructions or calls at the latest.
 const (
 	checkInstrs = 4_000
-	checkCalls  = 16
+	checkCalls  = 64
 )
 
 // plan says where a function pays and what else its rewriting has to know.
 type plan struct {
 	segments []segment // by position; the first is the function's entry
+	loops    []loop    // in the order of their headers
+	fuel     bool      // pays or checks anywhere
 	nests    bool      // has calls that return here, or wide tail calls
 	lengths  bool      // has instructions that pay by length
 	faithful bool      // leaves tables and segments alone
@@ -24,8 +26,17 @@ type plan struct {
 type segment struct {
 	pos   int // byte offset in the function's expression, after the instruction that precedes the block
 	cost  int64
-	check bool
+	check check
 }
+
+// check says how a basic block looks at what is left of the fuel.
+type check uint8
+
+const (
+	unchecked check = iota
+	inline          // yields in a branch of its own
+	outside         // leaves the loop or the function's body, yields there, and comes back
+)
 
 // planner makes the plans of one function after the other, reusing its memory.
 type planner struct {
@@ -36,8 +47,8 @@ type planner struct {
 	live  bool // the last of segments takes the cost of what follows; else it can't be reached
 	since distance
 	total int64
-	loops bool
 	calls bool // including tail calls
+	refresher
 }
 
 type openBlock struct {
@@ -56,10 +67,11 @@ func (d distance) longer(e distance) distance {
 
 // function plans the function with the given expression, which wasmbin.Decode has accepted.
 func (p *planner) function(expr []byte) *plan {
-	p.plan = plan{segments: p.segments[:0], faithful: true}
+	p.plan = plan{segments: p.segments[:0], loops: p.loops[:0], faithful: true}
 	p.open = append(p.open[:0], openBlock{op: wasmbin.OpBlock})
-	p.total, p.loops, p.calls = 0, false, false
-	p.begin(0, true)
+	p.total, p.calls = 0, false
+	p.reset()
+	p.begin(0, outside)
 	p.r.Reset(expr, 0, "code")
 	pos := 0
 	var in wasmbin.Instr
@@ -67,17 +79,18 @@ func (p *planner) function(expr []byte) *plan {
 		pos += len(in.Raw)
 		p.instr(&in, pos)
 	}
-	if !p.loops && !p.calls && !p.lengths && p.total <= leafCost {
-		p.segments[0].check = false
+	if len(p.loops) == 0 && !p.calls && !p.lengths && p.total <= leafCost {
+		p.segments[0].check = unchecked
 	}
+	p.fuel = p.total > 0 || len(p.loops) > 0
 	return &p.plan
 }
 
 // begin starts a basic block.
-func (p *planner) begin(pos int, check bool) {
-	p.segments = append(p.segments, segment{pos: pos, check: check})
+func (p *planner) begin(pos int, c check) {
+	p.segments = append(p.segments, segment{pos: pos, check: c})
 	p.live = true
-	if check {
+	if c != unchecked {
 		p.since = distance{}
 	}
 }
@@ -93,7 +106,7 @@ func (p *planner) pay() {
 // far begins a checked block at pos if the last check is too long ago.
 func (p *planner) far(pos int) {
 	if p.live && (p.since.instrs >= checkInstrs || p.since.calls >= checkCalls) {
-		p.begin(pos, true)
+		p.begin(pos, inline)
 	}
 }
 
@@ -109,18 +122,16 @@ func (p *planner) instr(in *wasmbin.Instr, pos int) {
 	case wasmbin.OpBlock:
 		p.open = append(p.open, openBlock{op: in.Op})
 	case wasmbin.OpLoop:
-		p.open = append(p.open, openBlock{op: in.Op})
-		p.loops = true
-		p.begin(pos, true)
+		p.loop(in, pos)
 	case wasmbin.OpIf:
 		p.pay()
 		p.open = append(p.open, openBlock{op: in.Op, entry: p.since})
-		p.begin(pos, false)
+		p.begin(pos, unchecked)
 	case wasmbin.OpElse:
 		b := &p.open[len(p.open)-1]
 		b.reach = b.reach.longer(p.since)
 		p.since, b.entry = b.entry, distance{}
-		p.begin(pos, false)
+		p.begin(pos, unchecked)
 	case wasmbin.OpEnd:
 		p.end(pos)
 	case wasmbin.OpBr, wasmbin.OpBrIf, wasmbin.OpBrTable:
@@ -135,9 +146,24 @@ func (p *planner) instr(in *wasmbin.Instr, pos int) {
 		p.leave()
 	default:
 		p.pay()
-		p.note(in.Op)
+		p.note(in)
 		p.far(pos)
 	}
+}
+
+// loop begins a loop. If the function comes straight to it, its header's check does for the entry.
+func (p *planner) loop(in *wasmbin.Instr, pos int) {
+	if len(p.segments) == 1 && p.live && p.since.instrs <= leafCost && !p.calls && !p.lengths {
+		p.segments[0].check = unchecked
+	}
+	c := outside
+	if p.types.hasParams(in) {
+		c = inline
+	}
+	p.open = append(p.open, openBlock{op: in.Op})
+	p.enterLoop(&p.plan)
+	p.loops = append(p.loops, loop{header: len(p.segments)})
+	p.begin(pos, c)
 }
 
 // end closes a block. What follows is a new basic block if it is reached in more than one way.
@@ -146,8 +172,11 @@ func (p *planner) end(pos int) {
 	b := p.open[last]
 	p.open = p.open[:last]
 	p.since = p.since.longer(b.reach).longer(b.entry)
+	if b.op == wasmbin.OpLoop {
+		p.leaveLoop(&p.plan)
+	}
 	if b.op == wasmbin.OpIf || b.op == wasmbin.OpBlock && b.targeted {
-		p.begin(pos, false)
+		p.begin(pos, unchecked)
 	}
 }
 
@@ -162,7 +191,7 @@ func (p *planner) branch(in *wasmbin.Instr, pos int) {
 	}
 	p.target(in.X)
 	if in.Op == wasmbin.OpBrIf {
-		p.begin(pos, false)
+		p.begin(pos, unchecked)
 	} else {
 		p.leave()
 	}
@@ -176,9 +205,11 @@ func (p *planner) target(l uint32) {
 }
 
 // note takes down what an instruction of straight-line code means for the function.
-func (p *planner) note(op wasmbin.Op) {
-	p.lengths = p.lengths || op.PaysByLength()
-	switch op {
+func (p *planner) note(in *wasmbin.Instr) {
+	p.lengths = p.lengths || in.Op.PaysByLength()
+	switch in.Op {
+	case wasmbin.OpLocalSet, wasmbin.OpLocalTee:
+		p.assign(in.X)
 	case wasmbin.OpCall, wasmbin.OpCallIndirect:
 		p.nests, p.calls = true, true
 		p.since.calls++

@@ -1,6 +1,7 @@
 package meter
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -32,9 +34,6 @@ func specDir(t *testing.T) string {
 	require.NoError(t, err)
 	return filepath.Join(strings.TrimSpace(string(out)), "internal", "integration_test", "spectest")
 }
-
-// specTime bounds the suite on slow machines.
-const specTime = 50 * time.Second
 
 // specSuites are the parts of the suite for the features that modules may use.
 func specSuites() []string { return []string{"v2", "tail-call", "extended-const"} }
@@ -112,6 +111,7 @@ type specRun struct {
 
 	outcomes []string
 	fuel     []int64
+	loads    int // modules that were looked at
 }
 
 // specOptions don't get into the way of any module of the suite.
@@ -128,18 +128,26 @@ func specCaps() wasmbin.Caps {
 
 func specInstrument(b []byte) ([]byte, Info, error) { return instrument(b, specCaps(), specOptions()) }
 
-// runSpec runs a script. With slice < 0 the modules run as they are.
-func runSpec(t *testing.T, script string, interpreter bool, slice int64, instrument func([]byte) ([]byte, Info, error)) *specRun {
+// specHow says how to run a script.
+type specHow struct {
+	cache       wazero.CompilationCache // of runs that share modules
+	interpreter bool
+	slice       int64
+	instrument  func([]byte) ([]byte, Info, error) // nil runs the modules as they are
+}
+
+// runSpec runs a script.
+func runSpec(t *testing.T, script string, how specHow) *specRun {
 	t.Helper()
 	raw, err := os.ReadFile(script)
 	require.NoError(t, err)
 	var parsed struct{ Commands []specCommand }
 	require.NoError(t, json.Unmarshal(raw, &parsed))
 	r := &specRun{
-		t: t, dir: filepath.Dir(script), host: &meterHost{slice: slice, budget: 1 << 60}, instrument: instrument,
+		t: t, dir: filepath.Dir(script), host: &meterHost{slice: how.slice, budget: 1 << 60}, instrument: how.instrument,
 		named: map[string]api.Module{}, registered: map[string]api.Module{},
 	}
-	r.rt = r.host.runtime(t, interpreter)
+	r.rt = r.host.cachedRuntime(t, how.interpreter, how.cache)
 	r.spectest()
 	for i := range parsed.Commands {
 		r.command(&parsed.Commands[i])
@@ -211,6 +219,7 @@ func (r *specRun) module(name string) api.Module {
 func (r *specRun) load(file string) (api.Module, error) {
 	b, err := os.ReadFile(filepath.Join(r.dir, file))
 	require.NoError(r.t, err)
+	r.loads++
 	var info Info
 	if r.instrument != nil {
 		if b, info, err = r.instrument(b); err != nil {
@@ -273,39 +282,72 @@ func specScripts(t *testing.T, dir string) []string {
 	return all
 }
 
-// TestSpecification runs the WebAssembly specification suite on plain and on instrumented modules.
+// assertions counts the commands that assert something.
+func (r *specRun) assertions() (n int) {
+	for _, o := range r.outcomes {
+		if strings.Contains(o, " assert_") {
+			n++
+		}
+	}
+	return n
+}
+
+// specSlices are those that the suite runs with. The first is so large that hardly anything yields.
+func specSlices() []int64 { return []int64{limits.FuelPerDelivery, 0, 50, 50_000} }
+
+// TestSpecification runs the WebAssembly specification suite on plain and on instrumented modules: they give the same
+// results, and use the same fuel with all slices, with the compiler and with the interpreter.
 func TestSpecification(t *testing.T) {
 	dir := specDir(t)
 	begin := time.Now()
-	commands := 0
+	assertions, modules := 0, 0
 	for _, script := range specScripts(t, dir) {
 		name, err := filepath.Rel(dir, script)
 		require.NoError(t, err)
 		t.Run(strings.TrimSuffix(name, ".json"), func(t *testing.T) {
-			if time.Since(begin) > specTime {
-				t.Skip("the time for the suite is used up")
-			}
-			plain := runSpec(t, script, false, 0, nil)
-			commands += len(plain.outcomes)
-			first := runSpec(t, script, false, limits.FuelPerDelivery, specInstrument)
-			require.Equal(t, plain.outcomes, first.outcomes, "instrumented against plain")
-			for _, slice := range []int64{0, 50} {
-				r := runSpec(t, script, false, slice, specInstrument)
+			cache := wazero.NewCompilationCache()
+			defer func() { require.NoError(t, cache.Close(context.Background())) }()
+			plain := runSpec(t, script, specHow{cache: cache})
+			assertions += plain.assertions()
+			modules += plain.loads
+			var first *specRun
+			for _, slice := range specSlices() {
+				r := runSpec(t, script, specHow{cache: cache, slice: slice, instrument: specInstrument})
 				require.Equal(t, plain.outcomes, r.outcomes, "slice %d against plain", slice)
+				if first == nil {
+					first = r
+				}
 				require.Equal(t, first.fuel, r.fuel, "fuel with slice %d against a large one", slice)
 			}
-			interpreted := runSpec(t, script, true, 50, specInstrument)
+			interpreted := runSpec(t, script, specHow{interpreter: true, slice: 50, instrument: specInstrument})
 			require.Equal(t, first.fuel, interpreted.fuel, "fuel of the interpreter against the compiler's")
 		})
 	}
-	t.Logf("%d commands, 4 times each, in %s", commands, time.Since(begin).Round(time.Millisecond))
+	t.Logf("figure spec_modules %d", modules)
+	t.Logf("figure spec_assertions %d", assertions)
+	t.Logf("each plain, with %d slices, and with the interpreter, in %s", len(specSlices()), time.Since(begin).Round(time.Millisecond))
 }
 
 // TestSpecificationFindsMutants shows that the suite would notice a broken rewrite.
 func TestSpecificationFindsMutants(t *testing.T) {
-	script := filepath.Join(specDir(t), "v2", "testdata", "call_indirect.json")
-	plain := runSpec(t, script, false, 0, nil)
-	mutants := map[string]func(*wasmbin.Module){
+	dir := filepath.Join(specDir(t), "v2", "testdata")
+	mutate := func(t *testing.T, script string, mutate func(*wasmbin.Module)) (plain, correct, broken *specRun) {
+		t.Helper()
+		script = filepath.Join(dir, script)
+		instrument := func(b []byte) ([]byte, Info, error) {
+			out, info, err := specInstrument(b)
+			if err != nil {
+				return nil, Info{}, err
+			}
+			m, err := wasmbin.Decode(out, specCaps())
+			require.NoError(t, err)
+			mutate(m)
+			return m.Encode(), info, nil
+		}
+		return runSpec(t, script, specHow{}), runSpec(t, script, specHow{slice: 50, instrument: specInstrument}),
+			runSpec(t, script, specHow{slice: 50, instrument: instrument})
+	}
+	results := map[string]func(*wasmbin.Module){
 		"element segments not shifted": func(m *wasmbin.Module) {
 			for i := range m.Elements {
 				for j := range m.Elements[i].Funcs {
@@ -321,19 +363,32 @@ func TestSpecificationFindsMutants(t *testing.T) {
 			}
 		},
 	}
-	for name, mutate := range mutants {
+	for name, f := range results {
 		t.Run(name, func(t *testing.T) {
-			broken := runSpec(t, script, false, 50, func(b []byte) ([]byte, Info, error) {
-				out, info, err := specInstrument(b)
-				if err != nil {
-					return nil, Info{}, err
-				}
-				m, err := wasmbin.Decode(out, specCaps())
-				require.NoError(t, err)
-				mutate(m)
-				return m.Encode(), info, nil
-			})
+			plain, _, broken := mutate(t, "call_indirect.json", f)
 			require.NotEqual(t, plain.outcomes, broken.outcomes)
 		})
 	}
+	t.Run("a yield leaves the header's cost with the guest", func(t *testing.T) {
+		// i64.const -n; i64.sub; local.set f; br 0: what a loop gets back after it has yielded.
+		back := regexp.MustCompile(`(?s)\x42[\x40-\x7f]\x7d\x21.\x0c\x00`)
+		_, correct, broken := mutate(t, "loop.json", func(m *wasmbin.Module) {
+			for i := range m.Code {
+				m.Code[i].Expr = back.ReplaceAllFunc(m.Code[i].Expr, func(b []byte) []byte {
+					b[1] = (b[1] - 1) | 0x40
+					return b
+				})
+			}
+		})
+		require.Equal(t, correct.outcomes, broken.outcomes)
+		require.NotEqual(t, correct.fuel, broken.fuel)
+	})
+	t.Run("branches not shifted", func(t *testing.T) {
+		plain, _, broken := mutate(t, "loop.json", func(m *wasmbin.Module) {
+			for i := range m.Code {
+				m.Code[i].Expr = bytes.ReplaceAll(m.Code[i].Expr, []byte{0x0c, 4}, []byte{0x0c, 1})
+			}
+		})
+		require.NotEqual(t, plain.outcomes, broken.outcomes)
+	})
 }

@@ -28,6 +28,13 @@ const (
 	blockIndexed                  // type X
 )
 
+// BlockTypeIndex returns the index of the type of a block, loop or if. It reports false if the type isn't given by an
+// index: then there are no parameters, and at most one result.
+func (i *Instr) BlockTypeIndex() (uint32, bool) { return i.X, i.block == blockIndexed }
+
+// BlockType returns the encoding of the type of a block, loop or if. It is valid until the next call of Next.
+func (i *Instr) BlockType() []byte { return i.Raw[1:] }
+
 // InstrReader walks the instructions of a Body or ConstExpr.
 type InstrReader struct {
 	c       cursor

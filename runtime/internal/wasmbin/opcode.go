@@ -35,19 +35,30 @@ const (
 	OpI64Const           Op = 0x42
 	OpI32Eq              Op = 0x46
 	OpI32LtS             Op = 0x48
+	OpI32GeS             Op = 0x4e
 	OpI32LtU             Op = 0x49
 	OpI32LeU             Op = 0x4d
 	OpI64LtS             Op = 0x53
+	OpI64GtU             Op = 0x56
 	OpI64LeU             Op = 0x58
+	OpI64GeS             Op = 0x59
 	OpI32Add             Op = 0x6a
 	OpI32Sub             Op = 0x6b
 	OpI32Mul             Op = 0x6c
+	OpI32GtU             Op = 0x4b
 	OpI32And             Op = 0x71
+	OpI32Or              Op = 0x72
 	OpI64Add             Op = 0x7c
 	OpI64Sub             Op = 0x7d
 	OpI64Mul             Op = 0x7e
+	OpI64Or              Op = 0x84
+	OpI64Shl             Op = 0x86
 	OpI64ShrU            Op = 0x88
 	OpI64ExtendI32U      Op = 0xad
+	OpI32ReinterpretF32  Op = 0xbc
+	OpI64ReinterpretF64  Op = 0xbd
+	OpF32ReinterpretI32  Op = 0xbe
+	OpF64ReinterpretI64  Op = 0xbf
 	OpRefNull            Op = 0xd0
 	OpRefFunc            Op = 0xd2
 	OpMemoryInit         Op = 0xfc08
@@ -59,6 +70,7 @@ const (
 	OpTableCopy          Op = 0xfc0e
 	OpTableGrow          Op = 0xfc0f
 	OpTableFill          Op = 0xfc11
+	OpV128Or             Op = 0xfd50
 )
 
 // PaysByLength reports whether the work of an instruction is bounded by an operand only. Metering puts a branch before it.
