@@ -6,10 +6,10 @@ GOLANGCI := $(BIN)/golangci-lint
 GOLANGCI_VERSION := v2.15.0
 FUZZTIME ?= 30s
 
-.PHONY: help build test race fuzz lint fmt guests bench bench-log bench-context proof demo check clean
+.PHONY: help build test race fuzz lint fmt guests bench bench-log bench-context bench-runtime proof demo check clean
 
 help: ## print the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build the longshore binary
 	CGO_ENABLED=0 go build -trimpath -o longshore ./cmd/host
@@ -44,13 +44,16 @@ guests: ## build the guests from source and run their tests
 	cd guests/go && go test ./...
 	go test ./guests/... ./examples/...
 
-bench: bench-log bench-context ## run all benchmarks that print figures
+bench: bench-log bench-runtime bench-context ## run all benchmarks that print figures
 
 bench-log: ## benchmark the log against a raw file and JetStream
 	cd bench && go run ./log $(if $(BENCH_SHORT),-short)
 
 bench-context: ## benchmark signed contexts against the path of a message
 	cd bench && go run ./context $(if $(BENCH_SHORT),-short)
+
+bench-runtime: ## benchmark guests against plain wazero and wasmtime; needs clang and wasm-ld
+	cd bench && CGO_ENABLED=1 go run ./runtime $(if $(BENCH_SHORT),-short)
 
 proof: ## try to break the log for 4 minutes, or an hour with LONG=1
 	go run ./internal/proof

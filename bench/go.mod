@@ -3,9 +3,11 @@ module github.com/longshore/longshore/bench
 go 1.26.0
 
 require (
+	github.com/bytecodealliance/wasmtime-go/v39 v39.0.1
 	github.com/longshore/longshore v0.0.0
 	github.com/nats-io/nats-server/v2 v2.15.3
 	github.com/nats-io/nats.go v1.55.0
+	github.com/tetratelabs/wazero v1.12.0
 )
 
 require (

@@ -63,7 +63,7 @@ func compileInto(ctx context.Context, dir string, metered []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	r := wazero.NewRuntimeWithConfig(ctx, runtimeConfig().WithCompilationCache(cache))
+	r := wazero.NewRuntimeWithConfig(ctx, runtimeConfig(false).WithCompilationCache(cache))
 	defer func() { err = errors.Join(err, r.Close(ctx), cache.Close(ctx)) }()
 	_, err = compileModule(ctx, r, metered)
 	return err

@@ -27,14 +27,18 @@ type Options struct {
 	// must do nothing but ServeCompiler. It needs a CacheDir. A module that is too much for it is refused, and the host is
 	// none the worse. Empty = modules are compiled in this process, without bounds but the caps on modules.
 	Compiler []string
+	// Interpreter runs guests without compiling them to machine code: many times slower, and with the same results and
+	// the same fuel, to check the compiler by.
+	Interpreter bool
 }
 
 // Engine compiles modules. It is safe for concurrent use.
 type Engine struct {
-	cache    wazero.CompilationCache
-	code     *codeCache // nil = code stays in memory
-	memories *cow.System
-	idle     atomic.Int64 // instances in the pools of all modules
+	cache       wazero.CompilationCache
+	code        *codeCache // nil = code stays in memory
+	interpreter bool
+	memories    *cow.System
+	idle        atomic.Int64 // instances in the pools of all modules
 
 	stopOnce sync.Once
 	stop     chan struct{} // closed to end the sweeping
@@ -68,7 +72,7 @@ func newEngine(ctx context.Context, o Options, methods ...cow.Method) (*Engine, 
 		return nil, errors.Join(fmt.Errorf("runtime: %w", err), cache.Close(ctx))
 	}
 	e := &Engine{
-		cache: cache, code: code, memories: memories, runtimes: map[uint32]wazero.Runtime{}, modules: map[*Module]struct{}{},
+		cache: cache, code: code, interpreter: o.Interpreter, memories: memories, runtimes: map[uint32]wazero.Runtime{}, modules: map[*Module]struct{}{},
 		stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	go e.sweep(context.WithoutCancel(ctx))
@@ -118,6 +122,9 @@ func (e *Engine) remember(m *Module) {
 
 // openCode opens what keeps compiled code: memory, or a folder.
 func openCode(ctx context.Context, o Options) (wazero.CompilationCache, *codeCache, error) {
+	if o.Interpreter && (o.CacheDir != "" || len(o.Compiler) > 0) {
+		return nil, nil, errors.New("an interpreter has no code to keep")
+	}
 	if o.CacheDir == "" {
 		if len(o.Compiler) > 0 {
 			return nil, nil, errors.New("a compiler needs a folder for its code")
@@ -171,7 +178,7 @@ func (e *Engine) runtimeFor(ctx context.Context, pages uint32) (wazero.Runtime, 
 	if r, ok := e.runtimes[pages]; ok {
 		return r, nil
 	}
-	r := wazero.NewRuntimeWithConfig(ctx, runtimeConfig().WithMemoryLimitPages(pages).WithCompilationCache(e.cache))
+	r := wazero.NewRuntimeWithConfig(ctx, runtimeConfig(e.interpreter).WithMemoryLimitPages(pages).WithCompilationCache(e.cache))
 	if err := registerHost(ctx, r); err != nil {
 		return nil, errors.Join(err, r.Close(ctx))
 	}
@@ -180,8 +187,12 @@ func (e *Engine) runtimeFor(ctx context.Context, pages uint32) (wazero.Runtime, 
 }
 
 // runtimeConfig is what all runtimes have in common, also those of compilers.
-func runtimeConfig() wazero.RuntimeConfig {
-	return wazero.NewRuntimeConfig().WithCoreFeatures(features).WithDebugInfoEnabled(false)
+func runtimeConfig(interpreter bool) wazero.RuntimeConfig {
+	config := wazero.NewRuntimeConfig()
+	if interpreter {
+		config = wazero.NewRuntimeConfigInterpreter()
+	}
+	return config.WithCoreFeatures(features).WithDebugInfoEnabled(false)
 }
 
 // registerHost makes the host functions that all modules share available to those of r. A messaging.Binding has the others.
