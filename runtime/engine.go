@@ -28,15 +28,15 @@ type Options struct {
 
 // Engine compiles modules. It is safe for concurrent use.
 type Engine struct {
-	cache    wazero.CompilationCache
-	memories *cow.System
-	idle     atomic.Int64 // instances in the pools of all modules
+	cache     wazero.CompilationCache
+	memories  *cow.System
+	instances atomic.Int64 // of all modules, the templates aside
 
 	stopOnce sync.Once
 	stop     chan struct{} // closed to end the sweeping
 	stopped  chan struct{} // closed when it has ended
 
-	// inUse is held for reading by whatever uses the runtimes, so that Close waits for it.
+	// inUse is held for reading by whatever uses the runtimes, so that Close waits for it. Calls hold that of their module.
 	inUse sync.RWMutex
 
 	mu       sync.Mutex

@@ -88,8 +88,6 @@ func (r *run) handle(ctx context.Context) (answer *messaging.GuestError, err err
 	defer recoverTo(&err)
 	defer r.call.FlushLog()
 	m := r.module
-	m.engine.inUse.RLock()
-	defer m.engine.inUse.RUnlock()
 	m.inUse.RLock()
 	defer m.inUse.RUnlock()
 	if m.closed {
