@@ -269,7 +269,8 @@ func TestPool(t *testing.T) {
 
 func TestReuse(t *testing.T) {
 	// counter traps at its fourth message in one instance.
-	counter := wasmModule{handler: []byte(getGlobal0 + opConst(3) + opI32Ge + trapIf + getGlobal0 + opConst(1) + "\x6a" + setGlobal0 + opConst(0))}
+	counter := wasmModule{handler: []byte(opLoad(4096) + opConst(3) + opI32Ge + trapIf +
+		opConst(4096) + opLoad(4096) + opConst(1) + "\x6a" + "\x36\x02\x00" + opConst(0))}
 	reuse := func(t *testing.T, o runtime.Instances) *runtime.Module {
 		t.Helper()
 		o.Reuse = true

@@ -38,13 +38,13 @@ type Engine struct {
 	code        *codeCache // nil = code stays in memory
 	interpreter bool
 	memories    *cow.System
-	idle        atomic.Int64 // instances in the pools of all modules
+	instances   atomic.Int64 // of all modules, the templates aside
 
 	stopOnce sync.Once
 	stop     chan struct{} // closed to end the sweeping
 	stopped  chan struct{} // closed when it has ended
 
-	// inUse is held for reading by whatever uses the runtimes, so that Close waits for it.
+	// inUse is held for reading by whatever uses the runtimes, so that Close waits for it. Calls hold that of their module.
 	inUse sync.RWMutex
 
 	mu       sync.Mutex

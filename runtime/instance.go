@@ -43,9 +43,10 @@ func (m *Module) newInstance(ctx context.Context) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.engine.instances.Add(1)
 	in := &instance{memory: memory, made: time.Now()}
 	if err := m.instantiate(ctx, in); err != nil {
-		return nil, errors.Join(err, in.close(ctx))
+		return nil, errors.Join(err, m.throwAway(ctx, in))
 	}
 	return in, nil
 }

@@ -107,8 +107,6 @@ func (r *run) handle(ctx context.Context) (err error) {
 	defer recoverTo(&err)
 	defer r.call.FlushLog()
 	m := r.module
-	m.engine.inUse.RLock()
-	defer m.engine.inUse.RUnlock()
 	m.inUse.RLock()
 	defer m.inUse.RUnlock()
 	if m.closed {

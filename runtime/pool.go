@@ -85,16 +85,15 @@ func (m *Module) takeInstance(ctx context.Context) (*instance, error) {
 	if in == nil {
 		return m.newInstance(ctx)
 	}
-	m.engine.idle.Add(-1)
 	if m.instances.Reuse && in.module != nil && !m.mayReuse(in) {
 		if err := in.reset(ctx, m); err != nil {
-			return nil, errors.Join(err, in.close(ctx))
+			return nil, errors.Join(err, m.throwAway(ctx, in))
 		}
 		in.messages, in.made = 0, time.Now()
 	}
 	if in.module == nil {
 		if err := m.instantiate(ctx, in); err != nil {
-			return nil, errors.Join(err, in.close(ctx))
+			return nil, errors.Join(err, m.throwAway(ctx, in))
 		}
 	}
 	return in, nil
@@ -112,7 +111,7 @@ func (m *Module) giveBack(ctx context.Context, in *instance, healthy bool) {
 		return
 	}
 	// The call has its outcome, which this can't change.
-	_ = in.close(ctx)
+	_ = m.throwAway(ctx, in)
 }
 
 // clean makes an instance ready for its next message.
@@ -127,14 +126,14 @@ func (m *Module) clean(ctx context.Context, in *instance) error {
 // park puts an instance into the pool, if the module and the engine have room for it: no module needs more than there are
 // processors.
 func (m *Module) park(in *instance) bool {
-	if m.engine.idle.Add(1) <= limits.IdleInstances {
-		in.idleSince, in.trimmed = time.Now(), false
-		if m.pool.put(in, goruntime.GOMAXPROCS(0)) {
-			return true
-		}
-	}
-	m.engine.idle.Add(-1)
-	return false
+	in.idleSince, in.trimmed = time.Now(), false
+	return m.engine.instances.Load() <= limits.IdleInstances && m.pool.put(in, goruntime.GOMAXPROCS(0))
+}
+
+// throwAway closes an instance that is not in the pool, and in which nothing runs.
+func (m *Module) throwAway(ctx context.Context, in *instance) error {
+	m.engine.instances.Add(-1)
+	return in.close(ctx)
 }
 
 // sweep gives back what instances hold that have been idle for a while, and those that have been for long.
@@ -152,14 +151,12 @@ func (m *Module) sweep(ctx context.Context, now time.Time) {
 		if !in.trimmed {
 			in.trimmed = true
 			if err := in.memory.Trim(); err != nil {
-				m.engine.idle.Add(-1)
-				_ = in.close(ctx) // nobody waits for it
+				_ = m.throwAway(ctx, in) // nobody waits for it
 				continue
 			}
 		}
 		if !m.pool.put(in, goruntime.GOMAXPROCS(0)) {
-			m.engine.idle.Add(-1)
-			_ = in.close(ctx) // others came in the meantime
+			_ = m.throwAway(ctx, in) // others came in the meantime
 		}
 	}
 }
@@ -168,7 +165,6 @@ func (m *Module) sweep(ctx context.Context, now time.Time) {
 // alone, and nothing runs in it.
 func (m *Module) closeIdle(ctx context.Context, since time.Time) {
 	for _, in := range m.pool.takeIdle(since) {
-		m.engine.idle.Add(-1)
-		_ = in.close(ctx) // nobody waits for it
+		_ = m.throwAway(ctx, in) // nobody waits for it
 	}
 }
