@@ -92,13 +92,14 @@ func (a *added) appendTo(m *wasmbin.Module) {
 	}
 }
 
-// enter takes one nested call, or ends the guest.
-func (a *added) enter(c *code) {
+// enter takes one nested call, or ends the guest. The i32 local n is scratch.
+func (a *added) enter(c *code, n uint32) {
 	c.index(wasmbin.OpGlobalGet, a.depth)
 	c.i32(1)
 	c.op(wasmbin.OpI32Sub)
+	c.index(wasmbin.OpLocalTee, n)
 	c.index(wasmbin.OpGlobalSet, a.depth)
-	c.index(wasmbin.OpGlobalGet, a.depth)
+	c.index(wasmbin.OpLocalGet, n)
 	c.i32(0)
 	c.op(wasmbin.OpI32GeS)
 	c.unless(func() {

@@ -50,7 +50,7 @@ func fuelCost(b *testing.B, plain, instrumented api.Module, w workload) float64 
 	b.Helper()
 	fastest := [2]time.Duration{math.MaxInt64, math.MaxInt64}
 	functions := [2]api.Function{plain.ExportedFunction(w.name), instrumented.ExportedFunction(w.name)}
-	for range 40 {
+	for range 60 {
 		for i, f := range functions {
 			start := time.Now()
 			if _, err := f.Call(context.Background(), w.arg); err != nil {

@@ -112,7 +112,7 @@ func (d *differ) compare(t *testing.T, seed uint64) {
 // TestGeneratedModules compares plain modules with instrumented ones: results, traps, memory and globals are the same,
 // and so is the fuel, with each slice, with the compiler and with the interpreter.
 func TestGeneratedModules(t *testing.T) {
-	n := uint64(80)
+	n := uint64(60)
 	if testing.Short() || raceEnabled {
 		n = 20
 	}

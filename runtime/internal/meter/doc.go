@@ -31,8 +31,8 @@
 // were. Whether the budget was overdrawn after the last check is for the host to compare.
 //
 // No path through code without loops is longer than checkInstrs instructions or checkCalls calls before it meets another
-// check. A function that comes straight to a loop leaves its entry's check to the loop. A function that calls nothing and
-// has no loop, no bulk instruction and at most leafCost instructions has none: its caller's next one comes soon enough.
+// check. Where nothing that calls, no bulk instruction, and at most leafCost instructions lie between a function's entry
+// and its end or the header of a loop, the entry goes without: its caller's next check, or the loop's, comes soon enough.
 //
 // memory.fill, copy and init of more than pieceBytes go through a function that does them in pieces, each paid for and
 // checked before. They trap before they change anything, as the instructions do.

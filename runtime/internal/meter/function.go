@@ -22,6 +22,7 @@ type rewriter struct {
 	frames  []frame             // open blocks; the first is the function
 	types   []wasmbin.ValueType // of its locals
 	loops   int                 // that have begun
+	inlined int                 // bulk instructions on memory so far
 	fuel    uint32              // index of an i64 local
 	scratch uint32              // index of an i32 local
 }
@@ -40,7 +41,7 @@ func (w *rewriter) function(b *wasmbin.Body, t *wasmbin.FuncType) wasmbin.Body {
 	w.plan = w.planner.function(b.Expr)
 	w.changes = w.changes || !w.plan.faithful
 	w.data = w.data || w.plan.data
-	w.out, w.loops = w.out[:0], 0
+	w.out, w.loops, w.inlined = w.out[:0], 0, 0
 	w.frames = append(w.frames[:0], frame{loop: -1})
 	locals := w.locals(b, t)
 	w.begin(t)
@@ -65,7 +66,7 @@ func (w *rewriter) locals(b *wasmbin.Body, t *wasmbin.FuncType) []wasmbin.LocalG
 		w.fuel, next = next, next+1
 		groups = append(groups, wasmbin.LocalGroup{Count: 1, Type: wasmbin.I64})
 	}
-	if w.plan.lengths {
+	if w.plan.lengths || w.plan.nests {
 		w.scratch = next
 		groups = append(groups, wasmbin.LocalGroup{Count: 1, Type: wasmbin.I32})
 	}
@@ -84,7 +85,7 @@ func (w *rewriter) entry() bool { return w.plan.segments[0].check == outside }
 // begin appends what comes before the body, and opens the block that the body is in.
 func (w *rewriter) begin(t *wasmbin.FuncType) {
 	if w.plan.nests {
-		w.a.enter(&w.out)
+		w.a.enter(&w.out, w.scratch)
 	}
 	if !w.plan.fuel {
 		return

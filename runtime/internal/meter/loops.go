@@ -3,10 +3,12 @@ package meter
 import "slices"
 
 // Loops with more levels of loops inside, or with more locals that they assign, are not refreshed: those values don't
-// all fit registers, and what the meter adds to a module stays a small multiple of it.
+// all fit registers. A loop with more than outsideHeight levels inside is checked in place. So what the meter adds to a
+// module, and to the time that the engine compiles for, stays a small multiple of what is there.
 const (
 	refreshHeight = 3
-	refreshLocals = 64
+	refreshLocals = 32
+	outsideHeight = 16
 )
 
 // loop is a loop of a function.
@@ -50,6 +52,9 @@ func (r *refresher) leaveLoop(p *plan) {
 	r.nested = r.nested[:last]
 	if last > 0 {
 		r.nested[last-1].height = max(r.nested[last-1].height, l.height+1)
+	}
+	if l.height > outsideHeight {
+		p.segments[p.loops[l.index].header].check = inline
 	}
 	if l.height > refreshHeight {
 		r.assigned = r.assigned[:l.from] // the loops around it aren't refreshed either

@@ -92,11 +92,14 @@ func TestFuelEndsEndlessGuests(t *testing.T) {
 		"tail recursion":   {0x12, 0},
 		"br_table":         {0x03, 0x40, 0x41, 0, 0x0e, 1, 0, 0, 0x0b},
 		"loop of branches": {0x03, 0x40, 0x02, 0x40, 0x41, 1, 0x0d, 1, 0x0b, 0x0b},
+		"loop of a value":  {0x41, 0, 0x03, 1, 0x0c, 0, 0x0b},
+		"loop of many loops": slices.Concat(
+			[]byte{0x03, 0x40, 0x41, 1, 0x0d, 0}, bytes.Repeat([]byte{0x03, 0x40}, 2*outsideHeight), bytes.Repeat([]byte{0x0b}, 2*outsideHeight+1)),
 	}
 	for name, code := range endless {
 		t.Run(name, func(t *testing.T) {
 			h := &meterHost{slice: 1000, budget: 100_000}
-			_, used, err := run(t, module(wasmFunc{nothing, code}), h)
+			_, used, err := run(t, module(wasmFunc{nothing, code}, wasmFunc{i32To, nil}), h)
 			require.ErrorIs(t, err, errFuel)
 			require.InDelta(t, 100_000, used, 10)
 		})

@@ -105,10 +105,16 @@ func (w *rewriter) payLength(length func(), shift int64) {
 	w.check()
 }
 
-// memory appends a bulk instruction on memory. A long one is done by a helper, in pieces.
+// memory appends a bulk instruction on memory. A long one is done by a helper, in pieces, and so are all those of a
+// function that has more than inlineBulk: the engine takes long over functions with many branches.
 func (w *rewriter) memory(in *wasmbin.Instr) {
 	get := func() { w.out.index(wasmbin.OpLocalGet, w.scratch) }
+	help := func() { w.call(func() { w.out.index(wasmbin.OpCall, w.a.helper(in)) }) }
 	get()
+	if w.inlined++; w.inlined > inlineBulk {
+		help()
+		return
+	}
 	get()
 	w.out.i32(pieceBytes)
 	w.out.op(wasmbin.OpI32LeU)
@@ -116,6 +122,9 @@ func (w *rewriter) memory(in *wasmbin.Instr) {
 	w.payLength(get, bytesShift)
 	w.out.raw(in.Raw)
 	w.out.op(wasmbin.OpElse)
-	w.call(func() { w.out.index(wasmbin.OpCall, w.a.helper(in)) })
+	help()
 	w.out.op(wasmbin.OpEnd)
 }
+
+// inlineBulk is how many bulk instructions on memory a function does itself while they are short.
+const inlineBulk = 32

@@ -2,7 +2,7 @@ package meter
 
 import "github.com/longshore/longshore/runtime/internal/wasmbin"
 
-// leafCost bounds the instructions of a function that goes without a check, see the package comment.
+// leafCost bounds the instructions that a function may run before its first check, see the package comment.
 const leafCost = 64
 
 // A path through code that doesn't loop meets a check after so many instructions or calls at the latest.
@@ -46,8 +46,8 @@ type planner struct {
 	open  []openBlock
 	live  bool // the last of segments takes the cost of what follows; else it can't be reached
 	since distance
+	early bool // the entry has to be checked: a call, a bulk instruction or too much comes before another check
 	total int64
-	calls bool // including tail calls
 	refresher
 }
 
@@ -59,19 +59,23 @@ type openBlock struct {
 }
 
 // distance is the longest way from a check to a point of the code.
-type distance struct{ instrs, calls int }
+type distance struct {
+	instrs, calls int
+	entry         bool // one of the ways comes from the function's entry, which counts as a check until it is known not to be
+}
 
 func (d distance) longer(e distance) distance {
-	return distance{max(d.instrs, e.instrs), max(d.calls, e.calls)}
+	return distance{max(d.instrs, e.instrs), max(d.calls, e.calls), d.entry || e.entry}
 }
 
 // function plans the function with the given expression, which wasmbin.Decode has accepted.
 func (p *planner) function(expr []byte) *plan {
 	p.plan = plan{segments: p.segments[:0], loops: p.loops[:0], faithful: true}
 	p.open = append(p.open[:0], openBlock{op: wasmbin.OpBlock})
-	p.total, p.calls = 0, false
+	p.total, p.early = 0, false
 	p.reset()
 	p.begin(0, outside)
+	p.since.entry = true
 	p.r.Reset(expr, 0, "code")
 	pos := 0
 	var in wasmbin.Instr
@@ -79,7 +83,7 @@ func (p *planner) function(expr []byte) *plan {
 		pos += len(in.Raw)
 		p.instr(&in, pos)
 	}
-	if len(p.loops) == 0 && !p.calls && !p.lengths && p.total <= leafCost {
+	if !p.early {
 		p.segments[0].check = unchecked
 	}
 	p.fuel = p.total > 0 || len(p.loops) > 0
@@ -100,8 +104,14 @@ func (p *planner) pay() {
 	if p.live {
 		p.segments[len(p.segments)-1].cost++
 		p.since.instrs++
+		if p.since.instrs > leafCost {
+			p.needEntry()
+		}
 	}
 }
+
+// needEntry notes that the entry has to be checked if it is where this code comes from.
+func (p *planner) needEntry() { p.early = p.early || p.live && p.since.entry }
 
 // far begins a checked block at pos if the last check is too long ago.
 func (p *planner) far(pos int) {
@@ -141,7 +151,7 @@ func (p *planner) instr(in *wasmbin.Instr, pos int) {
 		p.leave()
 	case wasmbin.OpReturnCall, wasmbin.OpReturnCallIndirect:
 		p.pay()
-		p.calls = true
+		p.needEntry()
 		p.nests = p.nests || p.types.wide(in)
 		p.leave()
 	default:
@@ -151,11 +161,8 @@ func (p *planner) instr(in *wasmbin.Instr, pos int) {
 	}
 }
 
-// loop begins a loop. If the function comes straight to it, its header's check does for the entry.
+// loop begins a loop.
 func (p *planner) loop(in *wasmbin.Instr, pos int) {
-	if len(p.segments) == 1 && p.live && p.since.instrs <= leafCost && !p.calls && !p.lengths {
-		p.segments[0].check = unchecked
-	}
 	c := outside
 	if p.types.hasParams(in) {
 		c = inline
@@ -206,15 +213,19 @@ func (p *planner) target(l uint32) {
 
 // note takes down what an instruction of straight-line code means for the function.
 func (p *planner) note(in *wasmbin.Instr) {
-	p.lengths = p.lengths || in.Op.PaysByLength()
+	if in.Op.PaysByLength() {
+		p.lengths = true
+		p.needEntry()
+	}
 	switch in.Op {
 	case wasmbin.OpLocalSet, wasmbin.OpLocalTee:
 		p.assign(in.X)
 	case wasmbin.OpCall, wasmbin.OpCallIndirect:
-		p.nests, p.calls = true, true
+		p.nests = true
 		p.since.calls++
+		p.needEntry()
 	case wasmbin.OpMemoryGrow:
-		p.calls = true
+		p.needEntry()
 	case wasmbin.OpMemoryInit, wasmbin.OpDataDrop:
 		p.faithful, p.data = false, true
 	case wasmbin.OpTableSet, wasmbin.OpTableInit, wasmbin.OpTableCopy, wasmbin.OpTableGrow, wasmbin.OpTableFill, wasmbin.OpElemDrop:
