@@ -32,6 +32,7 @@ const (
 	ResultBytes      = 1 * MiB
 	HandlesPerCall   = 4_096    // live resource handles of one guest call
 	HeldBytes        = 32 * MiB // payloads and metadata that the host holds for one guest call
+	RequestReplies   = 64       // that one request may expect
 	GuestModuleBytes = 64 * MiB
 	InitFuel         = 1_000_000_000 // instructions of a module's initialisation, once at deploy
 	InitDuration     = 10 * time.Second

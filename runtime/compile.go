@@ -55,7 +55,11 @@ func (e *Engine) Compile(ctx context.Context, name string, wasm []byte, g limits
 	defer e.inUse.RUnlock()
 	refused := func(s Stage, err error) error { return &ModuleError{Module: name, Stage: s, Err: err} }
 
-	if err := messaging.CheckPreamble(wasm); err != nil {
+	isComponent, err := messaging.CheckPreamble(wasm)
+	if err == nil && isComponent {
+		err = errors.New("this is a component; give the core module that it was made from")
+	}
+	if err != nil {
 		return nil, refused(StageDecode, err)
 	}
 	pages := min(max(g.MemoryBytes, 0)/pageBytes, maxPages)
@@ -74,11 +78,11 @@ func (e *Engine) Compile(ctx context.Context, name string, wasm []byte, g limits
 		return nil, refused(StageCompile, err)
 	}
 	m := &Module{engine: e, runtime: r, compiled: compiled, info: info, digest: digest(wasm)}
-	if err := errors.Join(messaging.Check(compiled, moduleWASI, meter.ImportModule), checkWASI(compiled)); err != nil {
+	if err := m.bind(ctx, messaging.BindOptions{}); err != nil {
 		return nil, refused(StageInterface, errors.Join(err, compiled.Close(ctx)))
 	}
 	if err := m.initialise(ctx, g); err != nil {
-		return nil, refused(StageInitialise, errors.Join(err, compiled.Close(ctx)))
+		return nil, refused(StageInitialise, errors.Join(err, m.binding.Close(ctx), compiled.Close(ctx)))
 	}
 	return m, nil
 }

@@ -9,8 +9,6 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
-
-	"github.com/longshore/longshore/wasi/messaging"
 )
 
 // Options configures an Engine.
@@ -87,11 +85,8 @@ func (e *Engine) runtimeFor(ctx context.Context, pages uint32) (wazero.Runtime, 
 	return r, nil
 }
 
-// registerHost makes all host functions available to the modules of r.
+// registerHost makes the host functions that all modules share available to those of r. A messaging.Binding has the others.
 func registerHost(ctx context.Context, r wazero.Runtime) error {
-	if err := messaging.Register(ctx, r); err != nil {
-		return err
-	}
 	if err := registerYield(ctx, r); err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/longshore/longshore/runtime/internal/meter"
-	"github.com/longshore/longshore/wasi/messaging"
 )
 
 // snapshot is the state of a module after its initialisation: what a new instance must hold to be ready for a message.
@@ -64,7 +63,7 @@ func (m *Module) initialInstance(ctx context.Context) (api.Module, error) {
 func (m *Module) bareInstance(ctx context.Context) (api.Module, error) {
 	// Nothing reads the random source, but wazero would seed one of its own, which takes longer than all the rest.
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(rand.Reader)
-	instance, err := m.runtime.InstantiateModule(ctx, m.compiled, config)
+	instance, err := m.runtime.InstantiateModule(m.binding.Context(ctx), m.compiled, config)
 	if err != nil {
 		return nil, fmt.Errorf("instantiating: %w", err)
 	}
@@ -84,7 +83,7 @@ func (m *Module) initInstance(ctx context.Context, instance api.Module) error {
 			return fmt.Errorf("data segment %d (%d bytes at %d) is outside of memory", i, len(s.Bytes), s.Offset)
 		}
 	}
-	starts := []string{m.info.StartExport, messaging.ExportInitialize}
+	starts := []string{m.info.StartExport, m.binding.Initialize()}
 	for _, name := range starts {
 		if name == "" {
 			continue

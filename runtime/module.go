@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ type Module struct {
 	engine   *Engine
 	runtime  wazero.Runtime
 	compiled wazero.CompiledModule
+	binding  *messaging.Binding
 	info     meter.Info
 	digest   string
 	snapshot *snapshot // state after initialisation; nil if each message must initialise anew
@@ -31,6 +33,21 @@ type Module struct {
 // Digest returns the SHA-256 of the module's original bytes, in hex.
 func (m *Module) Digest() string { return m.digest }
 
+// Batches says whether the module's handler takes several messages in one call: whether CallOptions.More may be set.
+func (m *Module) Batches() bool { return m.binding.Batches() }
+
+// bind checks and provides what the module imports, and finds its handler.
+func (m *Module) bind(ctx context.Context, o messaging.BindOptions) (err error) {
+	o.Served = []string{moduleWASI, meter.ImportModule}
+	if m.binding, err = messaging.Bind(ctx, m.runtime, m.compiled, o); err != nil {
+		return errors.Join(err, checkWASI(m.compiled))
+	}
+	if err := checkWASI(m.compiled); err != nil {
+		return errors.Join(err, m.binding.Close(ctx))
+	}
+	return nil
+}
+
 // Close waits for the calls in flight, then frees the module. Later calls end as ModuleFault.
 func (m *Module) Close(ctx context.Context) error {
 	m.inUse.Lock()
@@ -39,19 +56,19 @@ func (m *Module) Close(ctx context.Context) error {
 		return nil
 	}
 	m.closed = true
-	return m.compiled.Close(ctx)
+	return errors.Join(m.compiled.Close(ctx), m.binding.Close(ctx))
 }
 
-// Invoke handles the call's message in a clean instance, within the call's limits. Cancelling ctx ends it at its next
+// Invoke handles the call's messages in a clean instance, within the call's limits. Cancelling ctx ends it at its next
 // safe point, as Interrupted. It may be called from many goroutines, each with a Call of its own.
 func (m *Module) Invoke(ctx context.Context, call *messaging.Call) Outcome {
 	started := time.Now()
 	r := &run{module: m, call: call}
-	answer, err := r.handle(ctx)
+	err := r.handle(ctx)
 	if err == nil {
 		err = r.fuel.check(r.fuelUsed) // what was used after the last safe point counts too
 	}
-	o := r.outcome(answer, err)
+	o := r.outcome(err)
 	o.HostCalls = call.HostCalls()
 	o.Wall = time.Since(started)
 	return o
@@ -63,13 +80,16 @@ type run struct {
 	call   *messaging.Call
 	fuel   *fuel
 
+	answers []messaging.Answer
+	refused *messaging.GuestError
+
 	fuelUsed      int64
 	memoryBytes   int64
 	memoryRefused bool
 }
 
-// handle makes an instance, hands it the message, and throws it away. A panic of the host's own code becomes an error.
-func (r *run) handle(ctx context.Context) (answer *messaging.GuestError, err error) {
+// handle makes an instance, hands it the messages, and throws it away. A panic of the host's own code becomes an error.
+func (r *run) handle(ctx context.Context) (err error) {
 	defer recoverTo(&err)
 	defer r.call.FlushLog()
 	m := r.module
@@ -78,28 +98,28 @@ func (r *run) handle(ctx context.Context) (answer *messaging.GuestError, err err
 	m.inUse.RLock()
 	defer m.inUse.RUnlock()
 	if m.closed {
-		return nil, &faultError{fmt.Errorf("module %s: %w", m.digest, errClosed)}
+		return &faultError{fmt.Errorf("module %s: %w", m.digest, errClosed)}
 	}
 	ctx = r.start(ctx, r.call.Limits().Fuel)
 	instance, err := m.newInstance(ctx)
 	if err != nil {
-		return nil, &faultError{err}
+		return &faultError{err}
 	}
 	defer r.discard(ctx, instance)
 	if err := r.call.Check(ctx); err != nil {
-		return nil, err // making the instance took all the time
+		return err // making the instance took all the time
 	}
-	answer, err = r.call.Handle(ctx, instance)
+	r.answers, r.refused, err = r.call.Handle(ctx, instance)
 	if err == nil && !time.Now().Before(r.call.Deadline()) {
-		return nil, messaging.ErrTimeout // after the last safe point
+		return messaging.ErrTimeout // after the last safe point
 	}
-	return answer, err
+	return err
 }
 
 // start begins the call's time and fuel, and returns the context in which its guest functions run.
 func (r *run) start(ctx context.Context, fuelLimit int64) context.Context {
 	r.fuel = newFuel(r.call, fuelLimit)
-	return context.WithValue(r.call.Start(ctx), fuelKey{}, r.fuel)
+	return context.WithValue(r.call.Start(ctx, r.module.binding), fuelKey{}, r.fuel)
 }
 
 // discard reads what the instance used, then closes it. The guest has returned: nothing runs in the instance.
@@ -111,14 +131,16 @@ func (r *run) discard(ctx context.Context, instance api.Module) {
 }
 
 // outcome says how the call ended.
-func (r *run) outcome(answer *messaging.GuestError, err error) Outcome {
+func (r *run) outcome(err error) Outcome {
 	o := Outcome{FuelUsed: r.fuelUsed, PeakMemoryBytes: r.memoryBytes}
 	switch {
 	case err != nil:
 		o.Class, o.Detail = classify(err, r.memoryRefused)
 		o.Err = &guestError{err}
-	case answer != nil:
-		o.Class, o.Detail, o.GuestText = GuestError, answer.Case.String(), answer.Text
+	case r.refused != nil:
+		o.Class, o.Detail, o.GuestText = GuestError, r.refused.Case.String(), r.refused.Text
+	default:
+		o.Answers = r.answers
 	}
 	return o
 }

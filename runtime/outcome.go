@@ -3,6 +3,8 @@ package runtime
 import (
 	"fmt"
 	"time"
+
+	"github.com/longshore/longshore/wasi/messaging"
 )
 
 // Class says how a guest call ended.
@@ -10,8 +12,8 @@ type Class uint8
 
 // The classes. All but OK, Interrupted and ModuleFault are the message's doing, as far as the host can tell.
 const (
-	OK            Class = iota // the handler returned ok
-	GuestError                 // the handler returned an error; Detail is its case
+	OK            Class = iota // the handler answered; Answers are what
+	GuestError                 // the handler returned an error, for all messages; Detail is its case
 	Trap                       // a WebAssembly trap; Detail is its kind
 	OutOfFuel                  // used more instructions than allowed
 	Timeout                    // still running at the deadline
@@ -42,10 +44,11 @@ func (c Class) String() string {
 // Outcome is the result of one call and what it used.
 type Outcome struct {
 	Class           Class
-	Detail          string // one of the host's own words: an error case, a trap kind, an exit code
-	Err             error  // what happened, for the log, safe to print; nil for OK and GuestError
-	GuestText       string // the text of a GuestError: untrusted
-	FuelUsed        int64  // instructions
+	Answers         []messaging.Answer // of OK: one for each message of the call, in their order
+	Detail          string             // one of the host's own words: an error case, a trap kind, an exit code
+	Err             error              // what happened, for the log, safe to print; nil for OK and GuestError
+	GuestText       string             // the text of a GuestError: untrusted
+	FuelUsed        int64              // instructions
 	Wall            time.Duration
 	PeakMemoryBytes int64 // linear memory at the end of the call, which never shrinks
 	HostCalls       int64

@@ -20,6 +20,11 @@ type Message struct {
 	ContentType string // "" = none
 	Data        []byte
 	Metadata    []Pair // nil = none
+
+	// Info is what is known of a delivered message; nil for one that the guest made, and where messages leave the call.
+	Info *Info
+	// Options are what the guest asks for when it publishes, in Admit, Outgoing and Request; nil = nothing.
+	Options *PublishOptions
 }
 
 // Admission is what a host gives for a message that may be published.
@@ -36,10 +41,12 @@ type Outgoing struct {
 	Token   any     // of the Admission
 }
 
-// CallOptions is what one delivery gives to the guest.
+// CallOptions is what one call gives to the guest.
 type CallOptions struct {
 	Message Message
-	Limits  limits.Guest
+	// More are the messages of a batch after Message. Only a module whose handler takes batches may be given any.
+	More   []Message
+	Limits limits.Guest
 	// Deadline ends the call if it comes before Limits.CallDuration has passed. Zero: only the duration counts.
 	Deadline time.Time
 	// Clients are the names that client.connect takes besides "default".
@@ -47,6 +54,19 @@ type CallOptions struct {
 	// Admit is asked for every message before it joins the outbox, on the goroutine of the call. A nil func refuses all
 	// with Unauthorized.
 	Admit func(topic string, m Message) (Admission, *PublishError)
+	// Withdraw gives back what Admit gave, before the call ends: the rest of an atomic batch was refused. May be nil.
+	Withdraw func(token any)
+	// Request publishes a message at once and returns the replies to it: as many as it asks for, or those that came until
+	// its deadline. It returns soon after ctx is done. Only there a call waits for others, so that whoever bounds how many
+	// guests run at once should let another one run meanwhile. A nil func refuses all with Unavailable.
+	Request func(ctx context.Context, r Request) ([]Message, *PublishError)
+	// Reply is Admit for a reply to one of the call's messages, whose Info.ReplyTo is set. A nil func refuses all with
+	// Unavailable.
+	Reply func(to, m Message) (Admission, *PublishError)
+	// Draining says whether the host is stopping. A nil func never does.
+	Draining func() bool
+	// Config is what wasi:config gives the guest.
+	Config []Pair
 	// Log is given each line (without its end) that the guest writes to "stdout" or "stderr": raw guest bytes, bounded
 	// by Limits.LogBytes in all, and valid only while Log runs. May be nil.
 	Log func(stream string, line []byte)
@@ -59,6 +79,7 @@ type Call struct {
 	deadline  time.Time
 	hostCalls int64
 
+	binding *Binding // of the module at work
 	guest   guest
 	current string // the import or export at work, for errors
 	handles handles
@@ -73,7 +94,11 @@ type Call struct {
 
 // NewCall prepares a call.
 func NewCall(o CallOptions) *Call {
-	return &Call{o: o, maxHeld: limits.HeldBytes + heldBytes(o.Message)}
+	c := &Call{o: o, maxHeld: limits.HeldBytes + heldBytes(o.Message)}
+	for _, m := range o.More {
+		c.maxHeld += heldBytes(m)
+	}
+	return c
 }
 
 // Outbox returns what the guest published, in order. It means nothing unless the handler returned ok; whoever runs the
@@ -92,8 +117,9 @@ func (c *Call) Deadline() time.Time { return c.deadline }
 // callKey is the context key of a *Call.
 type callKey struct{}
 
-// Start begins the call's time, and returns a context by which host functions find the call.
-func (c *Call) Start(ctx context.Context) context.Context {
+// Start begins the call's time on a module that b is of, and returns a context by which host functions find the call.
+func (c *Call) Start(ctx context.Context, b *Binding) context.Context {
+	c.binding = b
 	c.deadline = time.Now().Add(c.o.Limits.CallDuration)
 	if d := c.o.Deadline; !d.IsZero() && d.Before(c.deadline) {
 		c.deadline = d
@@ -141,7 +167,7 @@ func (c *Call) mustGoOn(ctx context.Context) {
 // bind makes m the instance that the call talks to.
 func (c *Call) bind(m api.Module) {
 	if c.guest.module != m {
-		c.guest = guest{module: m, memory: m.Memory()}
+		c.guest = guest{module: m, memory: m.Memory(), allocator: c.binding.exports.Realloc}
 	}
 }
 

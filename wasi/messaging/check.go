@@ -11,110 +11,152 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// CheckPreamble refuses what isn't a core module by its first bytes.
-func CheckPreamble(wasm []byte) error {
+// CheckPreamble refuses what isn't WebAssembly by its first bytes, and tells a component from a core module.
+func CheckPreamble(wasm []byte) (isComponent bool, err error) {
 	switch {
 	case bytes.HasPrefix(wasm, []byte("\x00asm\x01\x00\x00\x00")):
-		return nil
+		return false, nil
 	case bytes.HasPrefix(wasm, []byte("\x00asm\x0d\x00\x01\x00")):
-		return errors.New("this is a component; give the core module that it was made from")
+		return true, nil
 	case bytes.HasPrefix(wasm, []byte("\x00asm")):
-		return errors.New("this is WebAssembly of an unknown version; a core module of version 1 is wanted")
+		return false, errors.New("this is WebAssembly of an unknown version; a core module of version 1 or a component is wanted")
 	}
-	return errors.New("this is not WebAssembly: it doesn't begin with \\0asm")
+	return false, errors.New("this is not WebAssembly: it doesn't begin with \\0asm")
 }
 
-// Check says whether the imports and exports of a module fit the interfaces of this package. Functions imported from
-// the modules named in others are the caller's to check. All faults are reported, joined, within reason.
-func Check(m wazero.CompiledModule, others ...string) error {
-	faults := append(checkExports(m), checkImports(m, others)...)
-	if extra := len(faults) - maxFaults; extra > 0 {
-		faults = append(faults[:maxFaults], fmt.Errorf("and %d more faults", extra))
-	}
-	return errors.Join(faults...)
+// boundFunc is a function as one module imports it.
+type boundFunc struct {
+	hostFunc
+	as string
 }
 
-// maxFaults bounds how many faults Check reports.
-const maxFaults = 16
-
-func checkImports(m wazero.CompiledModule, others []string) (faults []error) {
-	served := map[string]hostFunc{}
-	for _, i := range interfaces() {
-		for _, f := range i.funcs {
-			served[i.module+"\x00"+f.name] = f
-		}
-	}
+// checkImports returns the functions that m imports from this package, by import module.
+func checkImports(m wazero.CompiledModule, o BindOptions, realloc string) (funcs map[string][]boundFunc, faults []error) {
+	funcs = map[string][]boundFunc{}
 	allocs := ""
 	for _, d := range m.ImportedFunctions() {
 		module, name, _ := d.Import()
-		if slices.Contains(others, module) {
+		if slices.Contains(o.Served, module) {
 			continue
 		}
-		f, ok := served[module+"\x00"+name]
+		f, ok := find(module, name, o.Draft)
 		switch {
 		case !ok:
 			faults = append(faults, unserved(module, name))
-		case !isI32s(d.ParamTypes(), f.params) || !isI32s(d.ResultTypes(), f.results):
+		case !slices.Equal(d.ParamTypes(), valueTypes(f.params)) || !slices.Equal(d.ResultTypes(), valueTypes(f.results)):
 			faults = append(faults, fmt.Errorf("import %.120q %.120q has the signature %s; %s is right",
-				module, name, signature(d.ParamTypes(), d.ResultTypes()), signature(i32s(f.params), i32s(f.results))))
-		case f.allocs:
-			allocs = name
+				module, name, signature(d.ParamTypes(), d.ResultTypes()), signature(valueTypes(f.params), valueTypes(f.results))))
+		default:
+			if f.allocs {
+				allocs = name
+			}
+			bound := boundFunc{f, name}
+			if !slices.ContainsFunc(funcs[module], func(b boundFunc) bool { return b.as == name }) {
+				funcs[module] = append(funcs[module], bound)
+			}
 		}
 	}
-	if _, ok := m.ExportedFunctions()[exportRealloc]; allocs != "" && !ok {
-		faults = append(faults, fmt.Errorf("no export %q, which the host needs to answer %q", exportRealloc, allocs))
+	if allocs != "" && realloc == "" {
+		faults = append(faults, fmt.Errorf("no export %q or %q, one of which the host needs to answer %q",
+			legacy.realloc, standard32.realloc, allocs))
 	}
 	for _, d := range m.ImportedMemories() {
 		module, name, _ := d.Import()
 		faults = append(faults, fmt.Errorf("import of the memory %.120q %.120q: a module must define its own", module, name))
 	}
-	return faults
+	return funcs, faults
 }
 
-// unserved words the refusal of an import, naming the older and newer ABIs that a toolchain may have targeted.
+// unserved words the refusal of an import, naming the ABIs that a toolchain may have targeted instead.
 func unserved(module, name string) error {
-	hint := ""
+	_, iface, version := splitModule(module)
+	known := ""
+	for _, i := range interfaces() {
+		if i.name == iface && !slices.Contains(i.versions, version) {
+			known = ": version " + strings.Join(i.versions, " or ") + " is"
+		}
+	}
+	hint := known
 	switch {
-	case strings.HasPrefix(name, "[async"), strings.HasPrefix(name, "[task-"), strings.HasPrefix(name, "[stream-"),
-		strings.HasPrefix(name, "[future-"), strings.HasPrefix(name, "[waitable-"), strings.HasPrefix(name, "[context-"),
-		strings.HasPrefix(name, "[subtask-"), strings.Contains(module, "@0.3."):
+	case isAsync(module, name):
 		hint = ": WASI 0.3 (async) modules are not supported"
-	case strings.HasPrefix(module, "wasi:messaging/messaging-types"), strings.HasPrefix(module, "wasi:messaging/consumer"):
+	case iface == "wasi:messaging/messaging-types", iface == "wasi:messaging/consumer", iface == "wasi:messaging/messaging-guest":
 		hint = ": this is the first draft of wasi:messaging; build against the draft of December 2024"
-	case strings.HasPrefix(module, "cm32p2|"):
-		hint = ": build with the legacy name mangling"
+	case strings.HasPrefix(iface, "wasi:keyvalue/"):
+		hint = ": this host has no key-value store"
+	case module == "env" && (strings.HasPrefix(name, "__") || name == "memory"), strings.HasPrefix(module, "GOT."):
+		hint = ": dynamic linking is not supported; link the module statically"
 	}
 	return fmt.Errorf("import %.120q %.120q is not served%s", module, name, hint)
 }
 
-func checkExports(m wazero.CompiledModule) (faults []error) {
+// isAsync tells the imports that only modules of WASI 0.3 have.
+func isAsync(module, name string) bool {
+	for _, prefix := range []string{
+		"[async", "[task-", "[stream-", "[future-", "[waitable-", "[context-", "[subtask-", "[backpressure-", "[error-context-",
+		"[yield", "[thread-",
+	} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	_, iface, version := splitModule(module)
+	return strings.HasPrefix(iface, "wasi:") && strings.HasPrefix(version, "0.3.")
+}
+
+// findExports looks for the handler and what belongs to it.
+func (b *Binding) findExports(m wazero.CompiledModule, o BindOptions) (faults []error) {
 	funcs := m.ExportedFunctions()
-	wanted := []struct {
-		name            string
-		params, results int
-		required        bool
-	}{
-		{exportHandle, 1, 1, true},
-		{exportPostReturn, 1, 0, false},
-		{exportRealloc, 4, 1, false},
-		{ExportInitialize, 0, 0, false},
+	names := &legacy
+	b.exports = o.Exports
+	if o.Interface != "" {
+		b.handler, _ = handlerOf(o.Interface)
+	} else {
+		b.handler, names = findHandler(funcs)
+	}
+	if b.handler.name == "" {
+		return []error{fmt.Errorf("no handler: %s is missing; %s", handlerChoice(), exported(funcs))}
+	}
+	if o.Interface == "" {
+		b.exports.Handler = names.export(b.handler.iface, b.handler.version, b.handler.name)
+		b.exports.PostReturn = existing(funcs, names.post(b.exports.Handler))
+		b.exports.Realloc = existing(funcs, names.realloc)
+		b.exports.Initialize = existing(funcs, names.initialize)
+	}
+	wanted := []struct{ name, params, results string }{
+		{b.exports.Handler, b.handler.params, "i"},
+		{b.exports.PostReturn, "i", ""},
+		{b.exports.Realloc, "iiii", "i"},
+		{b.exports.Initialize, "", ""},
 	}
 	for _, w := range wanted {
 		d, ok := funcs[w.name]
 		switch {
-		case !ok && w.required:
-			faults = append(faults, fmt.Errorf("no handler: export %q is missing; the module exports %s", w.name, exportNames(funcs)))
-		case ok && (!isI32s(d.ParamTypes(), w.params) || !isI32s(d.ResultTypes(), w.results)):
-			faults = append(faults, fmt.Errorf("export %q has the signature %s; %s is right",
-				w.name, signature(d.ParamTypes(), d.ResultTypes()), signature(i32s(w.params), i32s(w.results))))
-		case ok && imported(d):
-			faults = append(faults, fmt.Errorf("export %q is an import; the module must define it", w.name))
+		case w.name == "":
+		case !ok:
+			faults = append(faults, fmt.Errorf("export %.120q is missing; %s", w.name, exported(funcs)))
+		case !slices.Equal(d.ParamTypes(), valueTypes(w.params)) || !slices.Equal(d.ResultTypes(), valueTypes(w.results)):
+			faults = append(faults, fmt.Errorf("export %.120q has the signature %s; %s is right",
+				w.name, signature(d.ParamTypes(), d.ResultTypes()), signature(valueTypes(w.params), valueTypes(w.results))))
+		case imported(d):
+			faults = append(faults, fmt.Errorf("export %.120q is an import; the module must define it", w.name))
 		}
 	}
-	if _, ok := m.ExportedMemories()[exportMemory]; !ok {
-		faults = append(faults, fmt.Errorf("no memory: export %q is missing", exportMemory))
+	if b.handler.allocs && b.exports.Realloc == "" {
+		faults = append(faults, fmt.Errorf("no export %q, which the host needs to call %q", names.realloc, b.exports.Handler))
+	}
+	if len(m.ExportedMemories()) == 0 {
+		faults = append(faults, fmt.Errorf("no memory: export %q is missing", names.memory))
 	}
 	return faults
+}
+
+// existing returns name if it is exported, else "".
+func existing(funcs map[string]api.FunctionDefinition, name string) string {
+	if _, ok := funcs[name]; ok {
+		return name
+	}
+	return ""
 }
 
 func imported(d api.FunctionDefinition) bool {
@@ -125,9 +167,10 @@ func imported(d api.FunctionDefinition) bool {
 // maxNamedExports bounds how many exports a refusal names.
 const maxNamedExports = 12
 
-func exportNames(funcs map[string]api.FunctionDefinition) string {
+// exported says what a module exports.
+func exported(funcs map[string]api.FunctionDefinition) string {
 	if len(funcs) == 0 {
-		return "no function"
+		return "the module exports no function"
 	}
 	names := make([]string, 0, len(funcs))
 	for n := range funcs {
@@ -138,10 +181,8 @@ func exportNames(funcs map[string]api.FunctionDefinition) string {
 	if extra := len(names) - maxNamedExports; extra > 0 {
 		names, more = names[:maxNamedExports], fmt.Sprintf(" and %d more", extra)
 	}
-	return strings.Join(names, ", ") + more
+	return "the module exports " + strings.Join(names, ", ") + more
 }
-
-func isI32s(types []api.ValueType, n int) bool { return slices.Equal(types, i32s(n)) }
 
 func signature(params, results []api.ValueType) string {
 	return "(" + typeNames(params) + ") -> (" + typeNames(results) + ")"

@@ -117,8 +117,11 @@ func (e *PublishError) Error() string {
 	return e.Case.String()
 }
 
-// forSend words the error as wasi:messaging's send can: it has fewer cases.
+// forSend words the error as wasi:messaging's send can: it has fewer cases. It returns nil for nil.
 func (e *PublishError) forSend() *GuestError {
+	if e == nil {
+		return nil
+	}
 	switch e.Case {
 	case Unauthorized:
 		return &GuestError{Case: ErrorPermissionDenied, Text: e.Text}

@@ -3,6 +3,7 @@ package messaging
 import (
 	"context"
 	"encoding/binary"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,49 +20,103 @@ import (
 type puppet struct {
 	t       *testing.T
 	ctx     context.Context // of the call at work
+	role    role
+	binding *Binding
 	module  api.Module
 	top     uint32 // of the bump allocator
 	handle  func(message uint32) uint32
-	realloc func(old, oldSize, align, size uint32) uint32
-	post    func(ptr uint32)
+	// handleAll is given all parameters instead, if it is set.
+	handleAll func(params []uint64) uint32
+	realloc   func(old, oldSize, align, size uint32) uint32
+	post      func(ptr uint32)
 }
 
 const puppetPages = 64
 
+// The modules that tests import from, as a puppet's exports name them whatever its mangling.
+const (
+	importTypes        = ifaceTypes + "@" + draftVersion
+	importProducer     = ifaceProducer + "@" + draftVersion
+	importRequestReply = ifaceRequestReply + "@" + draftVersion
+	importPublisher    = ifacePublisher + "@" + ownVersion
+	importDelivery     = ifaceDelivery + "@" + ownVersion
+)
+
+// role says as what a puppet is built. The zero value is an incoming-handler of draft C in the legacy mangling.
+type role struct {
+	draft   Draft
+	names   *mangling
+	handler handler
+}
+
+func (r role) filled() role {
+	if r.draft == "" {
+		r.draft = DraftC
+	}
+	if r.names == nil {
+		r.names = &legacy
+	}
+	if r.handler.name == "" {
+		r.handler, _ = handlerOf("wasi:messaging/incoming-handler@0.2.0-draft")
+	}
+	return r
+}
+
 // newPuppet instantiates one; tests replace its functions.
 func newPuppet(t *testing.T) *puppet {
+	t.Helper()
+	return newPuppetAs(t, role{})
+}
+
+func newPuppetAs(t *testing.T, as role) *puppet {
 	t.Helper()
 	ctx := t.Context()
 	r := wazero.NewRuntime(ctx)
 	t.Cleanup(func() { require.NoError(t, r.Close(context.WithoutCancel(ctx))) })
-	require.NoError(t, Register(ctx, r))
-	p := &puppet{t: t, top: 64 * 1024}
+	as = as.filled()
+	p := &puppet{t: t, role: as, top: 64 * 1024}
 	p.realloc = func(_, _, align, size uint32) uint32 { return p.bump(align, size) }
 	b := r.NewHostModuleBuilder("test")
-	export := func(name string, params, results int, f func(stack []uint64)) {
+	export := func(name, params, results string, f func(stack []uint64)) {
 		b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(_ context.Context, _ api.Module, s []uint64) {
 			f(s)
-		}), i32s(params), i32s(results)).Export(name)
+		}), valueTypes(params), valueTypes(results)).Export(name)
 	}
-	export("handle", 1, 1, func(s []uint64) { s[0] = uint64(p.handle(uint32(s[0]))) })
-	export("realloc", 4, 1, func(s []uint64) {
+	export("handle", as.handler.params, "i", func(s []uint64) {
+		if p.handleAll != nil {
+			s[0] = uint64(p.handleAll(s))
+			return
+		}
+		s[0] = uint64(p.handle(uint32(s[0])))
+	})
+	export("realloc", "iiii", "i", func(s []uint64) {
 		s[0] = uint64(p.realloc(uint32(s[0]), uint32(s[1]), uint32(s[2]), uint32(s[3])))
 	})
-	export("post", 1, 0, func(s []uint64) {
+	export("post", "i", "", func(s []uint64) {
 		if p.post != nil {
 			p.post(uint32(s[0]))
 		}
 	})
 	_, err := b.Instantiate(ctx)
 	require.NoError(t, err)
-	p.module, err = r.InstantiateWithConfig(ctx, puppetWasm(), wazero.NewModuleConfig().WithName(""))
+	compiled, err := r.CompileModule(ctx, puppetWasm(as))
+	require.NoError(t, err)
+	p.binding, err = Bind(ctx, r, compiled, BindOptions{Served: []string{"test"}, Draft: as.draft})
+	require.NoError(t, err)
+	p.module, err = r.InstantiateModule(p.binding.Context(ctx), compiled, wazero.NewModuleConfig().WithName(""))
 	require.NoError(t, err)
 	return p
 }
 
 // run starts c and has the puppet's handler handle its message.
 func (p *puppet) run(c *Call) (*GuestError, error) {
-	p.ctx = c.Start(p.t.Context())
+	_, refused, err := p.answer(c)
+	return refused, err
+}
+
+// answer is run, with the answers.
+func (p *puppet) answer(c *Call) ([]Answer, *GuestError, error) {
+	p.ctx = c.Start(p.t.Context(), p.binding)
 	return c.Handle(p.ctx, p.module)
 }
 
@@ -113,6 +168,11 @@ func (p *puppet) list(ptr uint32) string { return p.read(p.word(ptr), p.word(ptr
 // call calls an import and returns its result, or 0. It panics with what ended it, as a guest's frames would let it
 // through.
 func (p *puppet) call(module, name string, args ...uint32) uint32 {
+	return uint32(p.call64(module, name, args...))
+}
+
+// call64 is call for a result of 64 bits.
+func (p *puppet) call64(module, name string, args ...uint32) uint64 {
 	stack := make([]uint64, max(len(args), 1))
 	for i, a := range args {
 		stack[i] = uint64(a)
@@ -124,11 +184,11 @@ func (p *puppet) call(module, name string, args ...uint32) uint32 {
 	if len(f.Definition().ResultTypes()) == 0 {
 		return 0
 	}
-	return uint32(stack[0])
+	return stack[0]
 }
 
 // types calls a function of the types interface.
-func (p *puppet) types(name string, args ...uint32) uint32 { return p.call(moduleTypes, name, args...) }
+func (p *puppet) types(name string, args ...uint32) uint32 { return p.call(importTypes, name, args...) }
 
 // connect returns a client.
 func (p *puppet) connect() uint32 {
@@ -149,7 +209,7 @@ func (p *puppet) newMessage(data string) uint32 {
 func (p *puppet) send(client uint32, topic string, message uint32) (errorCase int, text string) {
 	ptr, n := p.text(topic)
 	ret := p.bump(4, 16)
-	p.call(moduleProducer, "send", client, ptr, n, message, ret)
+	p.call(importProducer, "send", client, ptr, n, message, ret)
 	if p.word(ret)&0xff == 0 {
 		return -1, ""
 	}
@@ -177,26 +237,35 @@ func testCall(change func(o *CallOptions)) *Call {
 }
 
 // puppetWasm assembles the module.
-func puppetWasm() []byte {
+func puppetWasm(as role) []byte {
+	as = as.filled()
 	type imported struct {
 		module, name, export string
-		params, results      int
+		params, results      string
 	}
 	var imports []imported
 	for _, i := range interfaces() {
+		if i.draft != "" && i.draft != as.draft {
+			continue
+		}
+		version := strings.Replace(i.versions[0], "*", "0", 1)
 		for _, f := range i.funcs {
-			imports = append(imports, imported{i.module, f.name, i.module + "#" + f.name, f.params, f.results})
+			imports = append(imports, imported{
+				as.names.module(i.name, version), as.names.importName(f.name), legacy.module(i.name, version) + "#" + f.name,
+				f.params, f.results,
+			})
 		}
 	}
+	handle := as.names.export(as.handler.iface, as.handler.version, as.handler.name)
 	imports = append(imports,
-		imported{"test", "handle", exportHandle, 1, 1},
-		imported{"test", "realloc", exportRealloc, 4, 1},
-		imported{"test", "post", exportPostReturn, 1, 0})
+		imported{"test", "handle", handle, as.handler.params, "i"},
+		imported{"test", "realloc", as.names.realloc, "iiii", "i"},
+		imported{"test", "post", as.names.post(handle), "i", ""})
 	var types, imps, funcs, exports, bodies [][]byte
 	n := len(imports)
 	for i, f := range imports {
 		index := leb(uint32(i))
-		types = append(types, join([]byte{0x60}, i32Types(f.params), i32Types(f.results)))
+		types = append(types, join([]byte{0x60}, letterTypes(f.params), letterTypes(f.results)))
 		imps = append(imps, join(name(f.module), name(f.name), []byte{0}, index))
 		funcs = append(funcs, index)
 		exports = append(exports, join(name(f.export), []byte{0}, leb(uint32(n+i))))
@@ -207,7 +276,7 @@ func puppetWasm() []byte {
 		body = append(join(body, []byte{0x10}, index), 0x0b) // call, end
 		bodies = append(bodies, join(leb(uint32(len(body))), body))
 	}
-	exports = append(exports, join(name(exportMemory), []byte{2, 0}))
+	exports = append(exports, join(name(as.names.memory), []byte{2, 0}))
 	memory := join([]byte{0}, leb(puppetPages))
 	return join([]byte("\x00asm\x01\x00\x00\x00"),
 		section(1, types), section(2, imps), section(3, funcs), section(5, [][]byte{memory}), section(7, exports),
@@ -223,12 +292,8 @@ func join(parts ...[]byte) (b []byte) {
 
 func leb(n uint32) []byte  { return binary.AppendUvarint(nil, uint64(n)) }
 func name(s string) []byte { return join(leb(uint32(len(s))), []byte(s)) }
-func i32Types(n int) (b []byte) {
-	b = leb(uint32(n))
-	for range n {
-		b = append(b, 0x7f)
-	}
-	return b
+func letterTypes(letters string) []byte {
+	return join(leb(uint32(len(letters))), valueTypes(letters))
 }
 
 func section(id byte, items [][]byte) []byte {

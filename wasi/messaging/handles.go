@@ -62,6 +62,8 @@ func resourceName(v any) string {
 		return "client"
 	case *message:
 		return "message"
+	case *requestOptions:
+		return "request-options"
 	}
 	return "resource"
 }

@@ -16,9 +16,10 @@ const (
 type logCapture struct {
 	written        int64
 	stdout, stderr []byte // unfinished lines
+	whole          []byte // lines of wasi:logging, which are always finished
 }
 
-// WriteLog takes bytes that the guest wrote to Stdout or Stderr, and hands whole lines on. Bytes past Limits.LogBytes
+// WriteLog takes bytes that the guest wrote to Stdout, Stderr or a level of wasi:logging, and hands whole lines on. Bytes past Limits.LogBytes
 // end the call: WriteLog logs what fits, then panics with *limits.Error.
 func (c *Call) WriteLog(stream string, p []byte) {
 	left := c.o.Limits.LogBytes - c.log.written
@@ -59,8 +60,11 @@ func (c *Call) emit(stream string, line *[]byte) {
 }
 
 func (l *logCapture) partial(stream string) *[]byte {
-	if stream == Stderr {
+	switch stream {
+	case Stdout:
+		return &l.stdout
+	case Stderr:
 		return &l.stderr
 	}
-	return &l.stdout
+	return &l.whole
 }

@@ -11,15 +11,13 @@ import (
 	"github.com/longshore/longshore/limits"
 )
 
-// exportRealloc is the guest's allocator: (old pointer, old size, alignment, new size) -> pointer.
-const exportRealloc = "cabi_realloc"
-
 // guest is the instance that a call talks to. Views of its memory are valid until the guest runs again: copy first.
 type guest struct {
-	module  api.Module
-	memory  api.Memory
-	realloc api.Function // looked up when first needed
-	busy    bool         // the host is calling realloc or post-return, during which a guest may not call back
+	module    api.Module
+	memory    api.Memory
+	allocator string       // name of the guest's allocator: (old pointer, old size, alignment, new size) -> pointer
+	realloc   api.Function // that one, looked up when first needed
+	busy      bool         // the host is calling realloc or post-return, during which a guest may not call back
 }
 
 // view returns n bytes at ptr. The result is the guest's memory itself.
@@ -69,21 +67,21 @@ func (g *guest) store(ptr uint32, s shape, value []byte) {
 func (g *guest) alloc(ctx context.Context, n int, s shape) uint32 {
 	FromContext(ctx).mustGoOn(ctx)
 	if g.realloc == nil {
-		g.realloc = g.module.ExportedFunction(exportRealloc)
+		g.realloc = g.module.ExportedFunction(g.allocator)
 		if g.realloc == nil {
-			panic(&ABIError{Func: exportRealloc, Problem: "the module doesn't export it"})
+			panic(&ABIError{Func: g.allocator, Problem: "the module doesn't export it"})
 		}
 	}
 	size := uint64(n) * uint64(s.size)
 	if size > uint64(^uint32(0)) {
-		panic(&ABIError{Func: exportRealloc, Problem: fmt.Sprintf("%d bytes are more than fits memory", size)})
+		panic(&ABIError{Func: g.allocator, Problem: fmt.Sprintf("%d bytes are more than fits memory", size)})
 	}
 	stack := [4]uint64{0, 0, uint64(s.align), size}
 	g.busy = true
 	err := g.realloc.CallWithStack(ctx, stack[:])
 	g.busy = false
 	if err != nil {
-		panic(fmt.Errorf("%s: %w", exportRealloc, err))
+		panic(fmt.Errorf("%s: %w", g.allocator, err))
 	}
 	ptr := api.DecodeU32(stack[0])
 	checkAligned(ptr, s)
@@ -128,6 +126,14 @@ func checkAligned(ptr uint32, s shape) {
 func checkCase(s shape, n uint8) uint8 {
 	if uint32(n) >= s.cases {
 		panic(&ABIError{Problem: fmt.Sprintf("case %d of a variant of %d cases", n, s.cases)})
+	}
+	return n
+}
+
+// checkFlatCase is checkCase for a case that is passed as a parameter.
+func checkFlatCase(cases, n uint32) uint32 {
+	if n >= cases {
+		panic(&ABIError{Problem: fmt.Sprintf("case %d of a variant of %d cases", n, cases)})
 	}
 	return n
 }

@@ -2,6 +2,8 @@ package messaging
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/longshore/longshore/limits"
 )
@@ -17,26 +19,79 @@ func (c *Call) topic(ptr, n uint32) ([]byte, *PublishError) {
 // admit checks m against the bounds of the call and asks the host; then it joins the outbox.
 func (c *Call) admit(from *client, topic []byte, m Message) (id string, refused *PublishError) {
 	if from.disconnected {
-		return "", &PublishError{Case: Unavailable, Text: "the client is disconnected"}
+		return "", disconnected()
 	}
-	m.Topic = ""
+	return c.accept(string(topic), m, func(m Message) (Admission, *PublishError) {
+		if c.o.Admit == nil {
+			return Admission{}, &PublishError{Case: Unauthorized, Text: "this call may not publish"}
+		}
+		return c.o.Admit(string(topic), m)
+	})
+}
+
+// accept puts m into the outbox if it is within the bounds of the call and ask admits it.
+func (c *Call) accept(topic string, m Message, ask func(Message) (Admission, *PublishError)) (id string, refused *PublishError) {
+	m = forPublish(m)
 	if err := checkMessage(m); err != nil {
 		return "", err
 	}
-	bytes := int64(len(topic)) + int64(len(m.ContentType)) + int64(len(m.Data)) + pairsBytes(m.Metadata)
+	bytes := outboxBytes(topic, m)
 	if err := c.checkOutbox(1, bytes); err != nil {
 		return "", err
 	}
-	if c.o.Admit == nil {
-		return "", &PublishError{Case: Unauthorized, Text: "this call may not publish"}
-	}
-	admission, err := c.o.Admit(string(topic), m)
+	admission, err := ask(m)
 	if err != nil {
 		return "", err
 	}
-	c.outbox = append(c.outbox, Outgoing{ID: admission.ID, Topic: string(topic), Message: m, Token: admission.Token})
+	c.outbox = append(c.outbox, Outgoing{ID: admission.ID, Topic: topic, Message: m, Token: admission.Token})
 	c.outboxBytes += bytes
 	return admission.ID, nil
+}
+
+// withdraw takes the outbox back to its first n messages.
+func (c *Call) withdraw(n int) {
+	for _, o := range c.outbox[n:] {
+		c.outboxBytes -= outboxBytes(o.Topic, o.Message)
+		if c.o.Withdraw != nil {
+			c.o.Withdraw(o.Token)
+		}
+	}
+	clear(c.outbox[n:])
+	c.outbox = c.outbox[:n]
+}
+
+// outboxBytes is what a message counts for in the outbox.
+func outboxBytes(topic string, m Message) int64 {
+	n := int64(len(topic)) + int64(len(m.ContentType)) + int64(len(m.Data)) + pairsBytes(m.Metadata)
+	if o := m.Options; o != nil {
+		n += int64(len(o.IdempotencyKey)) + int64(len(o.OrderingKey)) + int64(len(o.Target))
+		for _, f := range o.RequiredFeatures {
+			n += int64(len(f))
+		}
+		if o.Fence != nil {
+			n += int64(len(o.Fence.Key))
+		}
+	}
+	return n
+}
+
+// forPublish returns m as it leaves the guest: what only a delivered message has is gone, and so is metadata by which the
+// host tells of itself.
+func forPublish(m Message) Message {
+	m.Topic, m.Info = "", nil
+	if slices.ContainsFunc(m.Metadata, isHostContext) {
+		m.Metadata = slices.DeleteFunc(slices.Clone(m.Metadata), isHostContext)
+	}
+	return m
+}
+
+// isHostContext says whether metadata names what the host alone says: W3C trace context.
+func isHostContext(p Pair) bool {
+	return strings.EqualFold(p.Key, "traceparent") || strings.EqualFold(p.Key, "tracestate")
+}
+
+func disconnected() *PublishError {
+	return &PublishError{Case: Unavailable, Text: "the client is disconnected"}
 }
 
 // checkOutbox says whether so many more messages and bytes fit.

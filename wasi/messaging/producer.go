@@ -13,9 +13,5 @@ func send(ctx context.Context, c *Call, stack []uint64) {
 	if refused == nil {
 		_, refused = c.admit(from, topic, m.Message)
 	}
-	var e *GuestError
-	if refused != nil {
-		e = refused.forSend()
-	}
-	c.returnError(ctx, arg(stack, 4), unitResultShape, e)
+	c.returnError(ctx, arg(stack, 4), unitResultShape, refused.forSend())
 }

@@ -3,7 +3,6 @@ package messaging
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"strings"
 )
 
@@ -17,7 +16,7 @@ func publish(ctx context.Context, c *Call, stack []uint64) {
 	from := lookup[*client](&c.handles, binary.LittleEndian.Uint32(b[argsClientAt:]))
 	id, refused := c.publishOne(ctx, from, b[argsTopicAt:], b[argsMessageAt:], b[argsOptionsAt:])
 	out := make([]byte, receiptResultShape.size)
-	c.lowerReceipt(ctx, out, id, refused)
+	c.lowerReceiptResult(ctx, out, id, refused)
 	c.guest.store(arg(stack, 1), receiptResultShape, out)
 }
 
@@ -29,89 +28,109 @@ func publishBatch(ctx context.Context, c *Call, stack []uint64) {
 	from := lookup[*client](&c.handles, arg(stack, 0))
 	batch := c.guest.list(arg(stack, 1), arg(stack, 2), outgoingShape)
 	n := len(batch) / int(outgoingShape.size)
-	out := make([]byte, batchResultShape.size)
 	if refused := c.checkOutbox(n, 0); refused != nil {
-		out[0] = 1
-		c.lowerPublishError(ctx, out[batchResultShape.payload:], refused)
-		c.guest.store(arg(stack, 3), batchResultShape, out)
+		c.returnBatch(ctx, arg(stack, 3), refused, nil)
 		return
 	}
 	ids, refusals := make([]string, n), make([]*PublishError, n)
 	for i := range n {
-		b := batch[i*int(outgoingShape.size):]
-		ids[i], refusals[i] = c.publishOne(ctx, from, b[outgoingTopicAt:], b[outgoingMessageAt:], b[outgoingOptionsAt:])
+		ids[i], refusals[i] = c.publishOutgoing(ctx, from, batch, i)
 	}
-	c.lowerReceipts(ctx, out[batchResultShape.payload:], ids, refusals)
-	c.guest.store(arg(stack, 3), batchResultShape, out)
+	c.returnBatch(ctx, arg(stack, 3), nil, func(at []byte) {
+		size := int(receiptResultShape.size)
+		buf := make([]byte, n*size)
+		ptr := c.guest.alloc(ctx, n, receiptResultShape)
+		for i := range n {
+			c.lowerReceiptResult(ctx, buf[i*size:], ids[i], refusals[i])
+		}
+		copy(c.guest.list(ptr, uint32(n), receiptResultShape), buf)
+		putList(at, ptr, n)
+	})
+}
+
+// publishAtomic is publisher's publish-atomic: func(client: borrow<client>, batch: list<outgoing>)
+// -> result<list<receipt>, publish-error>. The first refusal takes back what was accepted before it.
+//
+//	client, list ptr, list len, ret | result<list<receipt>, publish-error>
+func publishAtomic(ctx context.Context, c *Call, stack []uint64) {
+	from := lookup[*client](&c.handles, arg(stack, 0))
+	batch := c.guest.list(arg(stack, 1), arg(stack, 2), outgoingShape)
+	n := len(batch) / int(outgoingShape.size)
+	refused := c.checkOutbox(n, 0)
+	before := len(c.outbox)
+	ids := make([]string, n)
+	for i := 0; i < n && refused == nil; i++ {
+		ids[i], refused = c.publishOutgoing(ctx, from, batch, i)
+	}
+	if refused != nil {
+		c.withdraw(before)
+		c.returnBatch(ctx, arg(stack, 3), refused, nil)
+		return
+	}
+	c.returnBatch(ctx, arg(stack, 3), nil, func(at []byte) {
+		size := int(receiptShape.size)
+		buf := make([]byte, n*size)
+		ptr := c.guest.alloc(ctx, n, receiptShape)
+		for i := range n {
+			c.lowerReceipt(ctx, buf[i*size:], ids[i])
+		}
+		copy(c.guest.list(ptr, uint32(n), receiptShape), buf)
+		putList(at, ptr, n)
+	})
+}
+
+// publishOutgoing publishes element i of a list<outgoing>.
+func (c *Call) publishOutgoing(ctx context.Context, from *client, batch []byte, i int) (id string, refused *PublishError) {
+	b := batch[i*int(outgoingShape.size):]
+	return c.publishOne(ctx, from, b[outgoingTopicAt:], b[outgoingMessageAt:], b[outgoingOptionsAt:])
 }
 
 // publishOne reads one message's parts and admits it. The views are used before the guest runs again.
 func (c *Call) publishOne(ctx context.Context, from *client, topicAt, messageAt, optionsAt []byte) (id string, refused *PublishError) {
 	c.mustGoOn(ctx)
-	m := lookup[*message](&c.handles, binary.LittleEndian.Uint32(messageAt))
+	borrowed := lookup[*message](&c.handles, binary.LittleEndian.Uint32(messageAt)).Message
 	topic, refused := c.topic(getList(topicAt))
 	if refused != nil {
 		return "", refused
 	}
+	borrowed.Options = nil
 	if checkCase(optionPublishOptionsShape, optionsAt[0]) == 1 {
-		if refused := refuseOptions(optionsAt[optionPublishOptionsShape.payload:]); refused != nil {
+		borrowed.Options, refused = c.liftOptions(optionsAt[optionPublishOptionsShape.payload:])
+		if refused != nil {
 			return "", refused
 		}
 	}
-	return c.admit(from, topic, m.Message)
+	return c.admit(from, topic, borrowed)
 }
 
-// refuseOptions refuses publish-options that ask for anything but the default: an option that isn't honoured is never
-// ignored.
-func refuseOptions(b []byte) *PublishError {
-	for _, f := range publishOptionsShape.fields {
-		if !isDefault(f.shape, b[f.offset:]) {
-			return &PublishError{Case: Invalid, Text: fmt.Sprintf("publish option %q is not supported by this host", f.name)}
-		}
+// returnBatch writes a result whose error is a publish-error and whose value, written by ok, is a list.
+func (c *Call) returnBatch(ctx context.Context, ret uint32, refused *PublishError, ok func(at []byte)) {
+	out := make([]byte, batchResultShape.size)
+	if refused != nil {
+		out[0] = 1
+		c.lowerPublishError(ctx, out[batchResultShape.payload:], refused)
+	} else {
+		ok(out[batchResultShape.payload:])
 	}
-	return nil
+	c.guest.store(ret, batchResultShape, out)
 }
 
-// isDefault says whether a value of shape s is zero, none, or empty.
-func isDefault(s shape, b []byte) bool {
-	switch s.kind {
-	case list:
-		_, n := getList(b)
-		return n == 0
-	case variant:
-		return checkCase(s, b[0]) == 0
-	case scalar, record:
-	}
-	for _, v := range b[:s.size] {
-		if v != 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// lowerReceipts writes a list<result<receipt, publish-error>> to at.
-func (c *Call) lowerReceipts(ctx context.Context, at []byte, ids []string, refusals []*PublishError) {
-	size := int(receiptResultShape.size)
-	buf := make([]byte, len(ids)*size)
-	ptr := c.guest.alloc(ctx, len(ids), receiptResultShape)
-	for i := range ids {
-		c.lowerReceipt(ctx, buf[i*size:], ids[i], refusals[i])
-	}
-	copy(c.guest.list(ptr, uint32(len(ids)), receiptResultShape), buf)
-	putList(at, ptr, len(ids))
-}
-
-// lowerReceipt writes a result<receipt, publish-error> to at.
-func (c *Call) lowerReceipt(ctx context.Context, at []byte, id string, refused *PublishError) {
+// lowerReceiptResult writes a result<receipt, publish-error> to at.
+func (c *Call) lowerReceiptResult(ctx context.Context, at []byte, id string, refused *PublishError) {
 	v := at[receiptResultShape.payload:]
 	if refused != nil {
 		at[0] = 1
 		c.lowerPublishError(ctx, v, refused)
 		return
 	}
-	c.guest.lowerText(ctx, v[receiptIDAt:], id)
-	c.guest.lowerPairs(ctx, v[receiptExtensionsAt:], nil)
+	c.lowerReceipt(ctx, v, id)
+}
+
+// lowerReceipt writes a receipt to at. It is never that of a duplicate: which message is one shows only when they are
+// committed.
+func (c *Call) lowerReceipt(ctx context.Context, at []byte, id string) {
+	c.guest.lowerText(ctx, at[receiptIDAt:], id)
+	c.guest.lowerPairs(ctx, at[receiptExtensionsAt:], nil)
 }
 
 // lowerPublishError writes a publish-error to at.
@@ -123,9 +142,7 @@ func (c *Call) lowerPublishError(ctx context.Context, at []byte, e *PublishError
 		binary.LittleEndian.PutUint64(v[limitLimitAt:], e.Limit)
 		binary.LittleEndian.PutUint64(v[limitActualAt:], e.Actual)
 		if e.RetryAfter != nil {
-			v[limitRetryAfterAt] = 1
-			ms := uint64(max(e.RetryAfter.Milliseconds(), 0))
-			binary.LittleEndian.PutUint64(v[limitRetryAfterAt+optionMillisPayloadAt:], ms)
+			putOptionU64(v[limitRetryAfterAt:], uint64(max(e.RetryAfter.Milliseconds(), 0)))
 		}
 		c.guest.lowerPairs(ctx, v[limitExtensionsAt:], nil)
 	case Unauthorized, Invalid, Unavailable, Other:

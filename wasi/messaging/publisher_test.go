@@ -123,7 +123,7 @@ func TestOutboxBounds(t *testing.T) {
 	t.Run("TopicIsNotReadIfTooLong", func(t *testing.T) {
 		p := newPuppet(t)
 		p.handle = func(m uint32) uint32 {
-			p.call(moduleProducer, "send", p.connect(), 0, ^uint32(0), m, 1024)
+			p.call(importProducer, "send", p.connect(), 0, ^uint32(0), m, 1024)
 			require.Contains(t, p.list(1024+8), "the topic has 4294967295 bytes")
 			return p.ok()
 		}
@@ -160,7 +160,7 @@ func TestPublishBatch(t *testing.T) {
 		p.handle = func(m uint32) uint32 {
 			batch := join(p.outgoing("a", m, nil), p.outgoing("full", m, []byte{1}), p.outgoing("b", m, nil), p.outgoing("x", m, nil))
 			ret := p.bump(8, 56)
-			p.call(modulePublisher, "publish-batch", p.connect(), p.bytes(8, batch), 4, ret)
+			p.call(importPublisher, "publish-batch", p.connect(), p.bytes(8, batch), 4, ret)
 			require.Zero(t, p.word(ret), "outer result")
 			list, n := p.word(ret+8), p.word(ret+12)
 			require.EqualValues(t, 4, n)
@@ -209,7 +209,7 @@ func TestPublishBatch(t *testing.T) {
 		p.handle = func(m uint32) uint32 {
 			batch := join(p.outgoing("a", m, nil), p.outgoing("b", m, nil), p.outgoing("c", m, nil))
 			ret := p.bump(8, 56)
-			p.call(modulePublisher, "publish-batch", p.connect(), p.bytes(8, batch), 3, ret)
+			p.call(importPublisher, "publish-batch", p.connect(), p.bytes(8, batch), 3, ret)
 			require.EqualValues(t, 1, p.word(ret))
 			require.EqualValues(t, QuotaExceeded, p.word(ret+8))
 			require.EqualValues(t, 2, p.word(ret+16))
@@ -225,7 +225,7 @@ func TestPublishBatch(t *testing.T) {
 		p := newPuppet(t)
 		p.handle = func(uint32) uint32 {
 			ret := p.bump(8, 56)
-			p.call(modulePublisher, "publish-batch", p.connect(), 0, 0, ret)
+			p.call(importPublisher, "publish-batch", p.connect(), 0, 0, ret)
 			require.Zero(t, p.word(ret))
 			require.Zero(t, p.word(ret+12))
 			return p.ok()
@@ -233,53 +233,4 @@ func TestPublishBatch(t *testing.T) {
 		_, err := p.run(testCall(nil))
 		require.NoError(t, err)
 	})
-}
-
-// An option that isn't honoured is refused by name; never ignored.
-func TestPublishOptions(t *testing.T) {
-	offsets := map[string]uint32{
-		"delay": 0, "ttl": 16, "deadline": 32, "priority": 48, "idempotency-key": 52, "ordering-key": 64, "fence": 80,
-		"required-features": 104 + 4, "target": 112, "cause": 124, "extensions": 136 + 4,
-	}
-	publishWith := func(t *testing.T, options []byte) (c *Call, result func(at uint32) uint32, text string) {
-		t.Helper()
-		p := newPuppet(t)
-		ret := p.bump(8, 56)
-		p.handle = func(m uint32) uint32 {
-			args := make([]byte, 168)
-			ptr, n := p.text("out")
-			for i, v := range []uint32{p.connect(), ptr, n, m} {
-				binary.LittleEndian.PutUint32(args[4*i:], v)
-			}
-			copy(args[16:], options)
-			p.call(modulePublisher, "publish", p.bytes(8, args), ret)
-			if p.word(ret) == 1 {
-				text = p.list(ret + 16)
-			}
-			return p.ok()
-		}
-		c = testCall(nil)
-		_, err := p.run(c)
-		require.NoError(t, err)
-		return c, func(at uint32) uint32 { return p.word(ret + at) }, text
-	}
-	t.Run("UnsetOnesPass", func(t *testing.T) {
-		options := make([]byte, 152)
-		options[0] = 1
-		binary.LittleEndian.PutUint32(options[8+104:], 1234) // an empty list may point anywhere
-		c, result, _ := publishWith(t, options)
-		require.Zero(t, result(0))
-		require.Len(t, c.Outbox(), 1)
-	})
-	for name, at := range offsets {
-		t.Run(name, func(t *testing.T) {
-			options := make([]byte, 152)
-			options[0], options[8+at] = 1, 1
-			c, result, text := publishWith(t, options)
-			require.EqualValues(t, 1, result(0))
-			require.EqualValues(t, Invalid, result(8))
-			require.Equal(t, fmt.Sprintf("publish option %q is not supported by this host", name), text)
-			require.Empty(t, c.Outbox())
-		})
-	}
 }

@@ -57,6 +57,14 @@ func messageTopic(ctx context.Context, c *Call, stack []uint64) {
 	c.returnOptionText(ctx, arg(stack, 1), c.message(stack).Topic)
 }
 
+// messageTopicB is message.topic of draft B: func() -> topic. It is "" where there is none.
+func messageTopicB(ctx context.Context, c *Call, stack []uint64) {
+	m := c.message(stack)
+	b := make([]byte, textShape.size)
+	c.guest.lowerText(ctx, b, m.Topic)
+	c.guest.store(arg(stack, 1), textShape, b)
+}
+
 // messageContentType is message.content-type: func() -> option<string>.
 func messageContentType(ctx context.Context, c *Call, stack []uint64) {
 	c.returnOptionText(ctx, arg(stack, 1), c.message(stack).ContentType)

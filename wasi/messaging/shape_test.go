@@ -31,6 +31,16 @@ func TestShape(t *testing.T) {
 		{"receipt", receiptShape, 20, 4, 0},
 		{"result<receipt, publish-error>", receiptResultShape, 56, 8, 8},
 		{"result<list, publish-error>", batchResultShape, 56, 8, 8},
+		{"result<list<own<message>>, error>", messagesResultShape, 16, 4, 4},
+		{"claims", claimsShape, 56, 8, 0},
+		{"delivery-info", deliveryInfoShape, 240, 8, 0},
+		{"option<delivery-info>", optionDeliveryInfoShape, 248, 8, 8},
+		{"outcome", outcomeShape, 24, 8, 8},
+		{"result<list<outcome>, error>", outcomesResultShape, 16, 4, 4},
+		{"broker-message", brokerMessageShape, 28, 4, 0},
+		{"result<broker-message, string>", brokerResultShape, 32, 4, 4},
+		{"result<_, string>", textErrorShape, 12, 4, 4},
+		{"result<option<string>, config error>", configResultShape, 16, 4, 4},
 	}
 	for _, s := range sizes {
 		t.Run(s.name, func(t *testing.T) {
@@ -51,6 +61,15 @@ func TestShape(t *testing.T) {
 		{"outgoing", outgoingShape, map[string]uint32{"topic": 0, "message": 8, "options": 16}},
 		{"arguments of publish", publishArgsShape, map[string]uint32{"client": 0, "topic": 4, "message": 12, "options": 16}},
 		{"limit", limitShape, map[string]uint32{"limit": 0, "actual": 8, "retry-after": 16, "extensions": 32}},
+		{"claims", claimsShape, map[string]uint32{
+			"tenant": 0, "subject": 8, "issuer": 16, "token-id": 24, "issued-at": 32, "extra": 40, "extensions": 48,
+		}},
+		{"delivery-info", deliveryInfoShape, map[string]uint32{
+			"id": 0, "topic": 8, "attempt": 16, "max-attempts": 20, "previous-reason": 24, "group": 36, "published-at": 48,
+			"expires-at": 56, "deadline": 72, "priority": 88, "idempotency-key": 92, "ordering-key": 104, "fence": 120,
+			"parent": 144, "hops": 156, "claims": 160, "trace": 224, "extensions": 232,
+		}},
+		{"broker-message", brokerMessageShape, map[string]uint32{"subject": 0, "body": 8, "reply-to": 16}},
 		{"receipt", receiptShape, map[string]uint32{"id": 0, "duplicate": 8, "extensions": 12}},
 		{"tuple<string, string>", pairShape, map[string]uint32{"key": 0, "value": 8}},
 	}

@@ -5,6 +5,7 @@ var (
 	u8Shape     = scalarOf(1)
 	u32Shape    = scalarOf(4)
 	u64Shape    = scalarOf(8)
+	boolShape   = u8Shape
 	handleShape = u32Shape
 	textShape   = listShape()
 
@@ -18,16 +19,21 @@ var (
 	unitResultShape   = variantOf(shape{}, errorShape)
 	clientResultShape = variantOf(handleShape, errorShape)
 
+	// wasi:messaging/request-reply.
+	messagesResultShape = variantOf(listShape(), errorShape)
+
 	// longshore:messaging/types.
+	optionU64Shape      = optionOf(u64Shape)
 	fenceShape          = recordOf(field{name: "key", shape: textShape}, field{name: "token", shape: u64Shape})
+	optionFenceShape    = optionOf(fenceShape)
 	publishOptionsShape = recordOf(
-		field{name: "delay", shape: optionOf(u64Shape)},
-		field{name: "ttl", shape: optionOf(u64Shape)},
-		field{name: "deadline", shape: optionOf(u64Shape)},
+		field{name: "delay", shape: optionU64Shape},
+		field{name: "ttl", shape: optionU64Shape},
+		field{name: "deadline", shape: optionU64Shape},
 		field{name: "priority", shape: u8Shape},
 		field{name: "idempotency-key", shape: optionTextShape},
 		field{name: "ordering-key", shape: optionTextShape},
-		field{name: "fence", shape: optionOf(fenceShape)},
+		field{name: "fence", shape: optionFenceShape},
 		field{name: "required-features", shape: listShape()},
 		field{name: "target", shape: optionTextShape},
 		field{name: "cause", shape: optionTextShape},
@@ -42,7 +48,7 @@ var (
 	limitShape = recordOf(
 		field{name: "limit", shape: u64Shape},
 		field{name: "actual", shape: u64Shape},
-		field{name: "retry-after", shape: optionOf(u64Shape)},
+		field{name: "retry-after", shape: optionU64Shape},
 		field{name: "extensions", shape: extensionsShape},
 	)
 	publishErrorShape = variantOf(
@@ -51,9 +57,40 @@ var (
 	)
 	receiptShape = recordOf(
 		field{name: "id", shape: textShape},
-		field{name: "duplicate", shape: u8Shape},
+		field{name: "duplicate", shape: boolShape},
 		field{name: "extensions", shape: extensionsShape},
 	)
+	claimsShape = recordOf(
+		field{name: "tenant", shape: textShape},
+		field{name: "subject", shape: textShape},
+		field{name: "issuer", shape: textShape},
+		field{name: "token-id", shape: textShape},
+		field{name: "issued-at", shape: u64Shape},
+		field{name: "extra", shape: listShape()},
+		field{name: "extensions", shape: extensionsShape},
+	)
+	deliveryInfoShape = recordOf(
+		field{name: "id", shape: textShape},
+		field{name: "topic", shape: textShape},
+		field{name: "attempt", shape: u32Shape},
+		field{name: "max-attempts", shape: u32Shape},
+		field{name: "previous-reason", shape: optionTextShape},
+		field{name: "group", shape: optionTextShape},
+		field{name: "published-at", shape: u64Shape},
+		field{name: "expires-at", shape: optionU64Shape},
+		field{name: "deadline", shape: optionU64Shape},
+		field{name: "priority", shape: u8Shape},
+		field{name: "idempotency-key", shape: optionTextShape},
+		field{name: "ordering-key", shape: optionTextShape},
+		field{name: "fence", shape: optionFenceShape},
+		field{name: "parent", shape: optionTextShape},
+		field{name: "hops", shape: u32Shape},
+		field{name: "claims", shape: optionOf(claimsShape)},
+		field{name: "trace", shape: listShape()},
+		field{name: "extensions", shape: extensionsShape},
+	)
+	optionDeliveryInfoShape = optionOf(deliveryInfoShape)
+	outcomeShape            = variantOf(shape{}, optionU64Shape, textShape, shape{})
 
 	// longshore:messaging/publisher.
 	publishArgsShape = recordOf(
@@ -64,24 +101,42 @@ var (
 	)
 	receiptResultShape = variantOf(receiptShape, publishErrorShape)
 	batchResultShape   = variantOf(listShape(), publishErrorShape)
+
+	// longshore:messaging/batch-handler.
+	outcomesResultShape = variantOf(listShape(), errorShape)
+
+	// wasmcloud:messaging of 0.2.0.
+	brokerMessageShape = recordOf(
+		field{name: "subject", shape: textShape},
+		field{name: "body", shape: listShape()},
+		field{name: "reply-to", shape: optionTextShape},
+	)
+	brokerResultShape = variantOf(brokerMessageShape, textShape)
+	textErrorShape    = variantOf(shape{}, textShape) // result<_, string>
+
+	// wasi:config/store.
+	configErrorShape  = variantOf(textShape, textShape)
+	configResultShape = variantOf(optionTextShape, configErrorShape)
+	configAllShape    = variantOf(listShape(), configErrorShape)
 )
 
 // Offsets that host functions use, looked up once.
 var (
-	pairKeyAt             = pairShape.at("key")
-	pairValueAt           = pairShape.at("value")
-	outgoingTopicAt       = outgoingShape.at("topic")
-	outgoingMessageAt     = outgoingShape.at("message")
-	outgoingOptionsAt     = outgoingShape.at("options")
-	argsClientAt          = publishArgsShape.at("client")
-	argsTopicAt           = publishArgsShape.at("topic")
-	argsMessageAt         = publishArgsShape.at("message")
-	argsOptionsAt         = publishArgsShape.at("options")
-	limitLimitAt          = limitShape.at("limit")
-	limitActualAt         = limitShape.at("actual")
-	limitRetryAfterAt     = limitShape.at("retry-after")
-	limitExtensionsAt     = limitShape.at("extensions")
-	receiptIDAt           = receiptShape.at("id")
-	receiptExtensionsAt   = receiptShape.at("extensions")
-	optionMillisPayloadAt = optionOf(u64Shape).payload
+	pairKeyAt           = pairShape.at("key")
+	pairValueAt         = pairShape.at("value")
+	outgoingTopicAt     = outgoingShape.at("topic")
+	outgoingMessageAt   = outgoingShape.at("message")
+	outgoingOptionsAt   = outgoingShape.at("options")
+	argsClientAt        = publishArgsShape.at("client")
+	argsTopicAt         = publishArgsShape.at("topic")
+	argsMessageAt       = publishArgsShape.at("message")
+	argsOptionsAt       = publishArgsShape.at("options")
+	limitLimitAt        = limitShape.at("limit")
+	limitActualAt       = limitShape.at("actual")
+	limitRetryAfterAt   = limitShape.at("retry-after")
+	limitExtensionsAt   = limitShape.at("extensions")
+	receiptIDAt         = receiptShape.at("id")
+	receiptExtensionsAt = receiptShape.at("extensions")
+	fenceKeyAt          = fenceShape.at("key")
+	fenceTokenAt        = fenceShape.at("token")
 )
