@@ -105,7 +105,7 @@ function publishWithOptions(m: Message): Failure | null {
     o.fence = new Fence("gate", 9);
     o.requiredFeatures = ["gpu", "eu"];
     o.target = "me";
-    o.extensions = [new Pair("x", "y")];
+    if (text == "extension") o.extensions = [new Pair("x", "y")];
   }
   const r = publish("out", m, o);
   if (r.error) return r.error!.toFailure();

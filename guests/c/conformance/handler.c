@@ -112,8 +112,8 @@ static ls_error each(const ls_message *m) {
 }
 
 static ls_error publish(const ls_message *m) {
-  ls_text features[] = {LS("gpu"), LS("eu")};
-  ls_pair extension = {LS("x"), LS("y")};
+  const ls_text features[] = {LS("gpu"), LS("eu")};
+  const ls_pair extension = {LS("x"), LS("y")};
   ls_options o = LS_ZERO;
   o.delay = ls_number(1000);
   o.ttl = ls_number(2000);
@@ -127,8 +127,10 @@ static ls_error publish(const ls_message *m) {
   o.required_features.items = features;
   o.required_features.count = 2;
   o.target = ls_some(LS("me"));
-  o.extensions.items = &extension;
-  o.extensions.count = 1;
+  if (ls_equal(m->data, LS("extension"))) {
+    o.extensions.items = &extension;
+    o.extensions.count = 1;
+  }
   if (ls_equal(m->data, LS("none"))) o = (ls_options)LS_ZERO;
   ls_result r = ls_publish(LS("out"), m, ls_equal(m->data, LS("null")) ? 0 : &o);
   if (r.refused) return ls_refused(&r.error);

@@ -106,7 +106,7 @@ fn publish_with_options(m: &Message) -> Result<(), Error> {
             required_features: vec!["gpu".into(), "eu".into()],
             target: Some("me".into()),
             cause: None,
-            extensions: vec![("x".into(), "y".into())],
+            extensions: if m.data == b"extension" { vec![("x".into(), "y".into())] } else { vec![] },
         },
     };
     let receipt = publish("out", m, &options)?;
