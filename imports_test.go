@@ -33,7 +33,7 @@ var layers = []struct {
 	{"runtime", []string{"limits", "runtime/internal", "wasi/messaging"}},
 	{"dispatcher", []string{"limits", "signedctx", "substrate", "wasi/messaging", "runtime"}},
 	{"internal/config", []string{"limits"}},
-	{"internal/guestbuild", []string{"internal/config"}},
+	{"internal/guestbuild", []string{"limits", "internal/config", "runtime", "wasi/messaging"}},
 	{"internal/proof", nil},
 	{"examples", []string{"limits"}},
 	{"cmd/host", []string{"limits", "signedctx", "substrate", "wasi/messaging", "runtime", "dispatcher", "internal", "examples"}},

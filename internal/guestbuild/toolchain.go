@@ -99,4 +99,6 @@ func Require(tb testing.TB, l Language) []string {
 }
 
 // required says whether a missing toolchain is a failure.
-func required() bool { return os.Getenv("CI") != "" || os.Getenv("LONGSHORE_REQUIRE_TOOLCHAINS") == "1" }
+func required() bool {
+	return os.Getenv("CI") != "" || os.Getenv("LONGSHORE_REQUIRE_TOOLCHAINS") == "1"
+}

@@ -11,8 +11,7 @@
 //! ```
 //!
 //! Build it as a `cdylib` for `wasm32-unknown-unknown`. The crate itself needs `alloc` only. With the feature `std`, which is the
-//! default, panics are logged; a consumer without `std` takes the feature `standalone` instead, which brings an allocator
-//! and a panic handler.
+//! default, panics are logged; a consumer without `std` turns that off, and brings an allocator and a panic handler.
 //!
 //! What a handler publishes is committed when it has returned `Ok`, together with the acknowledgement. A handler that
 //! returns an error, panics, or is stopped by a limit has published nothing. Each message meets the module as it was before
@@ -27,7 +26,6 @@
 //! | `outcome.rs` | explicit outcomes |
 //! | `export.rs` | the macros that make a function the module's handler |
 //! | `log.rs` | the tenant's log |
-//! | `standalone.rs` | allocator and panic handler for `no_std` |
 #![no_std]
 #![warn(missing_docs)]
 
@@ -44,8 +42,6 @@ mod log;
 mod message;
 mod outcome;
 mod publish;
-#[cfg(all(feature = "standalone", not(feature = "std"), target_arch = "wasm32"))]
-mod standalone;
 
 pub use error::{Error, Limit, LimitKind, PublishError};
 pub use log::{log, Level};
