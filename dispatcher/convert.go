@@ -3,6 +3,9 @@ package dispatcher
 import (
 	"errors"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/signedctx"
@@ -61,18 +64,71 @@ func forQueue(tenant, topic string, m messaging.Message, parent substrate.Messag
 		ContentType: m.ContentType,
 		Metadata:    metadata,
 		Payload:     m.Data,
+		Options:     optionsFor(m.Options),
 		Parent:      parent.ID,
 		Hops:        parent.Hops + 1,
 	}
 }
 
+// optionsFor returns what a guest asks for as the queue stores it.
+func optionsFor(o *messaging.PublishOptions) substrate.MessageOptions {
+	if o == nil {
+		return substrate.MessageOptions{}
+	}
+	return substrate.MessageOptions{
+		Delay: o.Delay, TTL: o.TTL, Deadline: o.Deadline, Priority: o.Priority, IdempotencyKey: o.IdempotencyKey,
+		OrderingKey: o.OrderingKey, RequiredFeatures: o.RequiredFeatures, Target: o.Target,
+	}
+}
+
+// infoFor returns what the guest can learn about a delivery, beside who published it.
+func infoFor(d substrate.Delivery, maxAttempts int) *messaging.Info {
+	m := d.Message
+	i := &messaging.Info{
+		ID: m.ID, Attempt: uint32(max(d.Attempt, 0)), MaxAttempts: uint32(max(maxAttempts, 0)),
+		PreviousReason: d.PreviousReason, Group: d.Lease.Lane, Published: publishedAt(m.ID), Deadline: m.Options.Deadline,
+		Priority: m.Options.Priority, IdempotencyKey: m.Options.IdempotencyKey, OrderingKey: m.Options.OrderingKey,
+		Parent: m.Parent, Hops: m.Hops, ReplyTo: m.Options.ReplyTo,
+	}
+	if m.Options.Fence.Key != "" {
+		i.Fence = &messaging.Fence{Key: m.Options.Fence.Key, Token: m.Options.Fence.Token}
+	}
+	if m.Options.TTL > 0 {
+		i.Expires = i.Published.Add(m.Options.Delay + m.Options.TTL)
+	}
+	return i
+}
+
+// publishedAt reads the time from a message's id: it begins with Unix milliseconds.
+func publishedAt(id string) time.Time {
+	millis, _, _ := strings.Cut(id, "-")
+	n, err := strconv.ParseInt(millis, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(n)
+}
+
+// claimsFor returns who published a message, as verified.
+func claimsFor(v *signedctx.Verified) *messaging.Claims {
+	if v == nil {
+		return nil
+	}
+	c := &messaging.Claims{Tenant: v.Tenant, Subject: v.Subject, Issuer: v.Issuer, TokenID: v.TokenID, IssuedAt: v.IssuedAt}
+	for _, claim := range v.Claims {
+		c.Extra = append(c.Extra, messaging.Pair(claim))
+	}
+	return c
+}
+
 // refusalFor returns what the guest is told about an error of the queue's admission. The queue's own text stays here.
 func refusalFor(err error) *messaging.PublishError {
 	var (
-		depth *substrate.DepthError
-		rate  *substrate.RateError
-		name  *substrate.NameError
-		bound *limits.Error
+		depth  *substrate.DepthError
+		rate   *substrate.RateError
+		name   *substrate.NameError
+		option *substrate.OptionError
+		bound  *limits.Error
 	)
 	switch {
 	case errors.As(err, &depth):
@@ -85,6 +141,8 @@ func refusalFor(err error) *messaging.PublishError {
 		return refusalForBound(bound)
 	case errors.As(err, &name):
 		return &messaging.PublishError{Case: messaging.Invalid, Text: name.Error()}
+	case errors.As(err, &option):
+		return &messaging.PublishError{Case: messaging.Invalid, Text: option.Error()}
 	case errors.Is(err, substrate.ErrStorageFull):
 		return &messaging.PublishError{Case: messaging.StorageFull}
 	default:
@@ -120,10 +178,11 @@ func unsigned(n int64) uint64 {
 // refusedBy tells an error of a settlement that refuses its outbox from a fault of the storage.
 func refusedBy(err error) (refusedCommit, bool) {
 	var (
-		depth *substrate.DepthError
-		rate  *substrate.RateError
-		name  *substrate.NameError
-		bound *limits.Error
+		depth  *substrate.DepthError
+		rate   *substrate.RateError
+		name   *substrate.NameError
+		option *substrate.OptionError
+		bound  *limits.Error
 	)
 	switch {
 	case errors.As(err, &rate):
@@ -132,7 +191,7 @@ func refusedBy(err error) (refusedCommit, bool) {
 		return refusedCommit{why: refusalFor(err).Case}, true
 	case errors.Is(err, substrate.ErrNotFound):
 		return refusedCommit{why: messaging.Unavailable}, true
-	case errors.As(err, &bound), errors.As(err, &name):
+	case errors.As(err, &bound), errors.As(err, &name), errors.As(err, &option):
 		return refusedCommit{why: refusalFor(err).Case, forever: true}, true
 	}
 	return refusedCommit{}, false

@@ -99,7 +99,7 @@ func decideOutcome(f finding, attempt int, p policy, chance float64) decision {
 	reason := f.outcome.Reason()
 	switch f.outcome.Class {
 	case runtime.OK:
-		return decision{verdict: substrate.Ack}
+		return decideAnswer(f.outcome, attempt, p, chance)
 	case runtime.GuestError:
 		if slices.Contains(p.nonRetryable, f.outcome.Detail) {
 			return bury(reason)

@@ -21,6 +21,7 @@ type delivery struct {
 	turn   *turn
 	outbox *outbox
 
+	claims  *messaging.Claims   // who published it, verified; nil if it has no context
 	call    *messaging.Call     // of the guest; nil if there was none
 	outcome runtime.Outcome     // of that call
 	sealed  []substrate.Message // what is committed with an acknowledgement
@@ -60,8 +61,9 @@ func (d *delivery) end() {
 func (c *consumer) verify(d *delivery) (finding, bool) {
 	b := Binding(d.Message)
 	b.Tenant, b.Topic = c.Tenant, c.Topic
-	_, err := c.context.Verify(d.Message.Envelope, b)
+	verified, err := c.context.Verify(d.Message.Envelope, b)
 	if err == nil {
+		d.claims = claimsFor(&verified)
 		return finding{}, true
 	}
 	class := signedctx.ClassMalformed
@@ -87,17 +89,27 @@ func (c *consumer) invoke(p phases, d *delivery) finding {
 		return finding{end: notStarted}
 	}
 	defer ended()
+	message := forGuest(d.Message)
+	message.Info = infoFor(d.Delivery, c.MaxAttempts)
+	message.Info.Claims = d.claims
 	d.call = messaging.NewCall(messaging.CallOptions{
-		Message: forGuest(d.Message),
-		Limits:  c.Limits,
-		Clients: c.Clients,
-		Admit:   d.outbox.admit,
-		Log:     func(stream string, line []byte) { c.guestWrote(d, stream, line) },
+		Message:  message,
+		Limits:   c.Limits,
+		Clients:  c.Clients,
+		Admit:    d.outbox.admit,
+		Withdraw: d.outbox.withdraw,
+		Draining: func() bool { return p.claim.Err() != nil },
+		Log:      func(stream string, line []byte) { c.guestWrote(d, stream, line) },
 	})
 	d.outcome = c.runGuest(p, d)
 	d.cause = d.outcome.Err
 	if d.outcome.GuestText != "" {
 		c.guestWrote(d, "error", []byte(d.outcome.GuestText))
+	}
+	for _, a := range d.outcome.Answers {
+		if a.Text != "" {
+			c.guestWrote(d, "reject", []byte(a.Text))
+		}
 	}
 	f := finding{end: atGuest, outcome: d.outcome}
 	if d.outcome.Class == runtime.BadABI {
@@ -120,9 +132,9 @@ func (c *consumer) runGuest(p phases, d *delivery) (out runtime.Outcome) {
 	return c.Guest.Invoke(ctx, d.call)
 }
 
-// seal signs what the guest published, if it succeeded.
+// seal signs what the guest published, if it succeeded and acknowledges the message.
 func (c *consumer) seal(d *delivery, f finding) finding {
-	if f.end != atGuest || f.outcome.Class != runtime.OK {
+	if f.end != atGuest || f.outcome.Class != runtime.OK || !acknowledged(f.outcome) {
 		return f
 	}
 	if d.sealed, d.cause = d.outbox.seal(d.call.Outbox()); d.cause != nil {

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/longshore/longshore/limits"
@@ -39,7 +40,13 @@ func (o *outbox) admit(topic string, m messaging.Message) (messaging.Admission, 
 		text := fmt.Sprintf("topic %q is not granted to this consumer", topic)
 		return messaging.Admission{}, &messaging.PublishError{Case: messaging.Unauthorized, Text: text}
 	}
+	if m.Options != nil && m.Options.Fence != nil {
+		return messaging.Admission{}, &messaging.PublishError{Case: messaging.Unauthorized, Text: "a consumer isn't granted fences"}
+	}
 	out := forQueue(o.principal.Tenant, topic, m, o.parent)
+	if out.Options.IdempotencyKey != "" {
+		out.Options.Principal = o.principal.Subject
+	}
 	if err := limits.Check(limits.NameHops, int64(out.Hops), limits.Hops); err != nil {
 		return messaging.Admission{}, refusalFor(err)
 	}
@@ -50,6 +57,18 @@ func (o *outbox) admit(topic string, m messaging.Message) (messaging.Admission, 
 	out.ID, out.Reservation = o.queue.MintID(), r
 	o.admitted = append(o.admitted, &out)
 	return messaging.Admission{ID: out.ID, Token: &out}, nil
+}
+
+// withdraw gives back what admit gave for the message of that token, which won't be published.
+func (o *outbox) withdraw(token any) {
+	i := slices.IndexFunc(o.admitted, func(m *substrate.Message) bool { return any(m) == token })
+	if i < 0 {
+		return
+	}
+	if r := o.admitted[i].Reservation; r != nil {
+		r.Release()
+	}
+	o.admitted = slices.Delete(o.admitted, i, i+1)
 }
 
 // seal binds the messages that the call published to the consumer's own principal, and returns them, in order, ready to

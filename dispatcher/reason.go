@@ -12,7 +12,7 @@ import (
 // Reasons are the host's own words: an enumerated class, followed by a detail in a few of them ("guest-error: other",
 // "exit 3"). They never hold guest bytes. docs/failure-reasons.md explains each.
 const (
-	ReasonGuestError    = "guest-error" // then ": " and the case of the error
+	ReasonGuestError    = "guest-error" // then ": " and the case of the error, or "retry"
 	ReasonGuestTrap     = "guest-trap"  // then ": " and the kind of the trap
 	ReasonOutOfFuel     = "out-of-fuel"
 	ReasonTimeout       = "timeout"
@@ -26,6 +26,9 @@ const (
 	ReasonHostPanic     = "host-panic"
 	ReasonInterrupted   = "interrupted"
 	ReasonModuleFault   = "module-fault"
+
+	ReasonRejected   = "rejected"    // by the handler
+	ReasonSkippedOut = "skipped-out" // by the handler
 
 	ReasonContextMissing    = "context-missing"
 	ReasonContextMalformed  = "context-malformed"
@@ -54,6 +57,7 @@ func Reasons() []string {
 		ReasonGuestError, ReasonGuestTrap, ReasonOutOfFuel, ReasonTimeout, ReasonOutOfMemory, ReasonStackOverflow, ReasonExit,
 		ReasonBadABI, ReasonHostCallLimit, ReasonHandleLimit, ReasonOutputLimit, ReasonHostPanic, ReasonInterrupted,
 		ReasonModuleFault,
+		ReasonRejected, ReasonSkippedOut,
 		ReasonContextMissing, ReasonContextMalformed, ReasonContextForged, ReasonContextExpired, ReasonContextUnknownKey,
 		ReasonContextMismatch,
 		ReasonOutboxRefused, ReasonSealFailed, ReasonLeaseLost, ReasonStorageError, ReasonMaxAttempts,

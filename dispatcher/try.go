@@ -42,7 +42,7 @@ func Try(ctx context.Context, t Trial) (TrialResult, error) {
 	o := &outbox{queue: &emptyTopics{}, grants: t.Publish, parent: t.Message}
 	o.principal.Tenant = t.Message.Tenant
 	call := messaging.NewCall(messaging.CallOptions{
-		Message: forGuest(t.Message), Limits: t.Limits, Clients: t.Clients, Admit: o.admit, Log: t.Log,
+		Message: forGuest(t.Message), Limits: t.Limits, Clients: t.Clients, Admit: o.admit, Withdraw: o.withdraw, Log: t.Log,
 	})
 	r := TrialResult{Outcome: t.Guest.Invoke(ctx, call)}
 	last := policy{maxAttempts: 1}
