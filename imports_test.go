@@ -35,8 +35,9 @@ var layers = []struct {
 	{"internal/config", []string{"limits"}},
 	{"internal/guestbuild", []string{"limits", "internal/config", "runtime", "wasi/messaging"}},
 	{"internal/proof", nil},
+	{"guests", nil},
 	{"examples", []string{"limits"}},
-	{"cmd/host", []string{"limits", "signedctx", "substrate", "wasi/messaging", "runtime", "dispatcher", "internal", "examples"}},
+	{"cmd/host", []string{"limits", "signedctx", "substrate", "wasi/messaging", "runtime", "dispatcher", "internal", "examples", "guests"}},
 }
 
 // foreign says which packages alone may import a dependency whose types must not spread.

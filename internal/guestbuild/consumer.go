@@ -29,9 +29,11 @@ func Consumers(tb testing.TB, l Language, dir string) map[string]*Consumer {
 	for _, c := range plan.Consumers {
 		require.NoError(tb, Run(tb.Context(), dir, env, c.Build...))
 		wasm := Read(tb, filepath.Join(dir, filepath.FromSlash(c.Module.Path)))
+		started := time.Now()
 		module, err := engine.Compile(tb.Context(), c.Name, wasm, c.Guest)
 		require.NoError(tb, err)
-		consumers[c.Name] = &Consumer{plan: c, module: module, Bytes: len(wasm)}
+		tb.Logf("%s: %d bytes, compiled and initialised in %s", c.Name, len(wasm), time.Since(started))
+		consumers[c.Name] = &Consumer{plan: c, module: module}
 	}
 	return consumers
 }
@@ -40,7 +42,6 @@ func Consumers(tb testing.TB, l Language, dir string) map[string]*Consumer {
 type Consumer struct {
 	plan   config.Consumer
 	module *runtime.Module
-	Bytes  int // of the module
 }
 
 // Deliver gives the consumer a message, with the manifest's limits but with time for a busy machine, and returns how that ended
