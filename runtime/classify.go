@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
@@ -10,12 +9,6 @@ import (
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/wasi/messaging"
 )
-
-// exitError ends a call in which the guest called proc_exit.
-type exitError struct{ code uint32 }
-
-// Error implements error.
-func (e *exitError) Error() string { return fmt.Sprintf("the guest exited with code %d", e.code) }
 
 // faultError wraps what kept an instance from coming up.
 type faultError struct{ err error }
@@ -56,7 +49,7 @@ func (e *guestError) Unwrap() error { return e.err }
 // classify says what ended a call that failed. memoryRefused tells that memory.grow failed before.
 func classify(err error, memoryRefused bool) (class Class, detail string) {
 	var (
-		exit  *exitError
+		exit  *messaging.ExitError
 		fault *faultError
 		abi   *messaging.ABIError
 		limit *limits.Error
@@ -71,7 +64,7 @@ func classify(err error, memoryRefused bool) (class Class, detail string) {
 	case errors.As(err, &limit):
 		return classOfLimit(limit.Name), ""
 	case errors.As(err, &exit):
-		class, detail = Exit, strconv.FormatUint(uint64(exit.code), 10)
+		class, detail = Exit, strconv.FormatUint(uint64(exit.Code), 10)
 	case errors.As(err, &abi):
 		class = BadABI
 	default:

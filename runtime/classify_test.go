@@ -23,8 +23,8 @@ func TestClassify(t *testing.T) {
 	}{
 		{trap, false, "guest-trap: unreachable"},
 		{trap, true, "out-of-memory"},
-		{&exitError{code: 4294967295}, false, "exit 4294967295"},
-		{&exitError{code: 2}, true, "out-of-memory"},
+		{&messaging.ExitError{Code: 4294967295}, false, "exit 4294967295"},
+		{&messaging.ExitError{Code: 2}, true, "out-of-memory"},
 		{&messaging.ABIError{Problem: "x"}, false, "bad-abi"},
 		{&messaging.ABIError{Problem: "x"}, true, "bad-abi"},
 		{messaging.ErrTimeout, true, "timeout"},

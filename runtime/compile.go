@@ -11,7 +11,6 @@ import (
 
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/runtime/internal/meter"
-	"github.com/longshore/longshore/wasi/messaging"
 )
 
 // pageBytes is the size of a page of linear memory. maxPages is the most pages that a guest may have: one less than
@@ -55,15 +54,12 @@ func (e *Engine) Compile(ctx context.Context, name string, wasm []byte, g limits
 	defer e.inUse.RUnlock()
 	refused := func(s Stage, err error) error { return &ModuleError{Module: name, Stage: s, Err: err} }
 
-	isComponent, err := messaging.CheckPreamble(wasm)
-	if err == nil && isComponent {
-		err = errors.New("this is a component; give the core module that it was made from")
-	}
+	core, binding, err := coreOf(wasm)
 	if err != nil {
 		return nil, refused(StageDecode, err)
 	}
 	pages := min(max(g.MemoryBytes, 0)/pageBytes, maxPages)
-	metered, info, err := meter.Instrument(wasm, meter.Options{
+	metered, info, err := meter.Instrument(core, meter.Options{
 		MemoryBytes: pages * pageBytes, TableElements: g.TableElements, CallDepth: g.CallDepth, DropInit: true,
 	})
 	if err != nil {
@@ -78,7 +74,7 @@ func (e *Engine) Compile(ctx context.Context, name string, wasm []byte, g limits
 		return nil, refused(StageCompile, err)
 	}
 	m := &Module{engine: e, runtime: r, compiled: compiled, info: info, digest: digest(wasm)}
-	if err := m.bind(ctx, messaging.BindOptions{}); err != nil {
+	if err := m.bind(ctx, binding); err != nil {
 		return nil, refused(StageInterface, errors.Join(err, compiled.Close(ctx)))
 	}
 	if err := m.initialise(ctx, g); err != nil {

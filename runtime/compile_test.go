@@ -39,11 +39,11 @@ func TestCompile_Refuses(t *testing.T) {
 		stage runtime.Stage
 		words string
 	}{
-		"Nothing":      {nil, runtime.StageDecode, "not WebAssembly"},
-		"Text":         {[]byte("(module)"), runtime.StageDecode, "not WebAssembly"},
-		"AComponent":   {[]byte("\x00asm\x0d\x00\x01\x00"), runtime.StageDecode, "component"},
-		"ATornModule":  {small(func(*wasmModule) {})[:40], runtime.StageDecode, ""},
-		"WrongOperand": {small(func(m *wasmModule) { m.handler = []byte("\x42\x00") }), runtime.StageCompile, ""},
+		"Nothing":          {nil, runtime.StageDecode, "not WebAssembly"},
+		"Text":             {[]byte("(module)"), runtime.StageDecode, "not WebAssembly"},
+		"AnEmptyComponent": {[]byte("\x00asm\x0d\x00\x01\x00"), runtime.StageDecode, "component: no handler: it exports nothing"},
+		"ATornModule":      {small(func(*wasmModule) {})[:40], runtime.StageDecode, ""},
+		"WrongOperand":     {small(func(m *wasmModule) { m.handler = []byte("\x42\x00") }), runtime.StageCompile, ""},
 		"NoHandler": {
 			small(func(m *wasmModule) { m.handler, m.extra = nil, "run" }), runtime.StageInterface,
 			`"wasi:messaging/incoming-handler@0.2.0-draft#handle" is missing; the module exports "cabi_realloc", "run"`,

@@ -186,4 +186,4 @@ func wasiNoStrings(_ context.Context, w wasiCall) errno {
 }
 
 // wasiExit ends the call.
-func wasiExit(_ context.Context, w wasiCall) errno { panic(&exitError{code: w.arg(0)}) }
+func wasiExit(_ context.Context, w wasiCall) errno { panic(&messaging.ExitError{Code: w.arg(0)}) }

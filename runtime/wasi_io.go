@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"time"
 
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/wasi/messaging"
@@ -17,24 +16,19 @@ const (
 	fdStderr = 2
 )
 
-// The clocks, and the grain that they tick in.
+// The clocks.
 const (
 	clockRealtime  = 0
 	clockMonotonic = 1
-	clockGrain     = time.Millisecond
 )
-
-// monotonicZero is where the monotonic clock starts. Guests compare its values with earlier ones of their snapshot, so
-// that it must be the same for all calls.
-var monotonicZero = time.Now()
 
 // clockNow reads a clock, in nanoseconds. ok is false if there is no such clock.
 func clockNow(id uint32) (ns int64, ok bool) {
 	switch id {
 	case clockRealtime:
-		return time.Now().Truncate(clockGrain).UnixNano(), true
+		return messaging.WallNow().UnixNano(), true
 	case clockMonotonic:
-		return int64(time.Since(monotonicZero).Truncate(clockGrain)), true
+		return int64(messaging.MonotonicNow()), true
 	}
 	return 0, false
 }
@@ -46,7 +40,7 @@ func wasiClockRes(_ context.Context, w wasiCall) errno {
 	if _, ok := clockNow(w.arg(0)); !ok {
 		return errnoInval
 	}
-	if !w.memory.WriteUint64Le(w.arg(1), uint64(clockGrain)) {
+	if !w.memory.WriteUint64Le(w.arg(1), uint64(messaging.ClockGrain)) {
 		return errnoFault
 	}
 	return errnoSuccess

@@ -60,7 +60,7 @@ func wasiPoll(ctx context.Context, w wasiCall) errno {
 		subs[i] = parseSubscription(in[i*subscriptionBytes:][:subscriptionBytes])
 		wait = min(wait, subs[i].wait)
 	}
-	sleep(ctx, w, wait)
+	w.call.Sleep(ctx, wait)
 	var events uint32
 	for _, s := range subs {
 		if s.wait <= wait {
@@ -104,19 +104,4 @@ func (s subscription) putEvent(b []byte) {
 	copy(b, s.raw[:subTypeAt])
 	binary.LittleEndian.PutUint16(b[eventErrnoAt:], uint16(s.errno))
 	b[eventTypeAt] = s.raw[subTypeAt]
-}
-
-// sleep waits for d, and ends the call if that is over before.
-func sleep(ctx context.Context, w wasiCall, d time.Duration) {
-	if d > 0 {
-		t := time.NewTimer(min(d, time.Until(w.call.Deadline())))
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-		}
-	}
-	if err := w.call.Check(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -40,6 +40,9 @@ func checkImports(m wazero.CompiledModule, o BindOptions, realloc string) (funcs
 			continue
 		}
 		f, ok := find(module, name, o.Draft)
+		if !ok {
+			f, ok = denied(module, d)
+		}
 		switch {
 		case !ok:
 			faults = append(faults, unserved(module, name))
@@ -111,6 +114,7 @@ func (b *Binding) findExports(m wazero.CompiledModule, o BindOptions) (faults []
 	b.exports = o.Exports
 	if o.Interface != "" {
 		b.handler, _ = handlerOf(o.Interface)
+		b.exports.Initialize = existing(funcs, names.initialize)
 	} else {
 		b.handler, names = findHandler(funcs)
 	}

@@ -133,3 +133,9 @@ func (e *PublishError) forSend() *GuestError {
 	}
 	return &GuestError{Case: ErrorOther, Text: e.Error()}
 }
+
+// ExitError ends a call in which the guest ended itself.
+type ExitError struct{ Code uint32 }
+
+// Error implements error.
+func (e *ExitError) Error() string { return fmt.Sprintf("the guest exited with code %d", e.Code) }

@@ -64,14 +64,16 @@ func handlerOf(iface string) (handler, bool) {
 	return handler{}, false
 }
 
-// HandlerInterfaces returns the interfaces, with their versions, by which a module can be given messages, the preferred
-// ones first, and the function of each.
-func HandlerInterfaces() (interfaces, functions []string) {
+// HandlerExport is a way to export a handler.
+type HandlerExport struct{ Interface, Function string } // the interface with its version
+
+// Handlers returns the ways in which a module may export its handler, the preferred ones first.
+func Handlers() []HandlerExport {
+	var all []HandlerExport
 	for _, h := range handlers() {
-		interfaces = append(interfaces, h.iface+"@"+h.version)
-		functions = append(functions, h.name)
+		all = append(all, HandlerExport{h.iface + "@" + h.version, h.name})
 	}
-	return interfaces, functions
+	return all
 }
 
 // handlerChoice names what a module may export.

@@ -43,6 +43,9 @@ func lookup[T any](t *handles, h uint32) T {
 			return v
 		}
 	}
+	if v, ok := standing(h).(T); ok {
+		return v
+	}
 	var want T
 	panic(&ABIError{Problem: fmt.Sprintf("handle %d is not a %s of this call", h, resourceName(want))})
 }
@@ -64,6 +67,12 @@ func resourceName(v any) string {
 		return "message"
 	case *requestOptions:
 		return "request-options"
+	case *pollable:
+		return "pollable"
+	case inputStream:
+		return "input-stream"
+	case outputStream:
+		return "output-stream"
 	}
 	return "resource"
 }

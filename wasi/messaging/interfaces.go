@@ -8,7 +8,7 @@ import (
 )
 
 // hostFunc is one function that guests import. name is that of the legacy mangling. Each letter of params and results is
-// a parameter or result: i = i32, l = i64. The stack holds the parameters, and takes the result in stack[0].
+// a parameter or result: i = i32, l = i64, f = f32, d = f64. The stack holds the parameters, and takes the result in stack[0].
 type hostFunc struct {
 	name    string
 	params  string
@@ -51,7 +51,7 @@ const (
 // interfaces lists all that is served, in the order of the WIT.
 func interfaces() []hostInterface {
 	var all []hostInterface
-	for _, list := range [][]hostInterface{messagingInterfaces(), ownInterfaces(), wasmcloudInterfaces(), besideInterfaces()} {
+	for _, list := range [][]hostInterface{messagingInterfaces(), ownInterfaces(), wasmcloudInterfaces(), besideInterfaces(), wasi2Interfaces()} {
 		all = append(all, list...)
 	}
 	return all
@@ -167,9 +167,15 @@ func (f hostFunc) adapt(module string) api.GoModuleFunc {
 func valueTypes(letters string) []api.ValueType {
 	t := make([]api.ValueType, len(letters))
 	for i, l := range letters {
-		t[i] = api.ValueTypeI32
-		if l == 'l' {
+		switch l {
+		case 'l':
 			t[i] = api.ValueTypeI64
+		case 'f':
+			t[i] = api.ValueTypeF32
+		case 'd':
+			t[i] = api.ValueTypeF64
+		default:
+			t[i] = api.ValueTypeI32
 		}
 	}
 	return t

@@ -262,10 +262,11 @@ func TestABI_AnyArguments(t *testing.T) {
 			}
 			return rapid.SampledFrom(numbers).Draw(rt, "result")
 		}
-		_, err := p.run(testCall(nil))
+		_, err := p.run(testCall(func(o *CallOptions) { o.Limits.CallDuration = 50 * time.Millisecond }))
 		var abi *ABIError
 		var limit *limits.Error
-		if err != nil && !errors.As(err, &abi) && !errors.As(err, &limit) {
+		var exit *ExitError
+		if err != nil && !errors.As(err, &abi) && !errors.As(err, &limit) && !errors.As(err, &exit) && !errors.Is(err, ErrTimeout) {
 			rt.Fatal(err)
 		}
 	})

@@ -75,11 +75,11 @@ func DefaultCaps() Caps {
 		BodyBytes:        512 * limits.KiB, // Go 62,479
 		Locals:           2_000,
 		Nesting:          2_000, // Go 1,076, even fmt has 549: one block a resume point
-		Blocks:           4_096, // Go 1,539
-		Branches:         4_096, // Go 3,035; a chain of 16,384 br_ifs compiles for 12 s
+		Blocks:           8_192, // Go 1,539, StarlingMonkey 4,216
+		Branches:         8_192, // Go 3,035, StarlingMonkey 7,265; 8,000 br_ifs in a chain compile for 6 s, 16,384 for 12 s
 		BulkInstrs:       1_000, // 4,000 compile for 2.6 s
 		BrTable:          4_096,
-		LocalsByBranches: 250_000, // SQLite 183,159; 1,000,000 can compile for 15 s
+		LocalsByBranches: 600_000, // SQLite 183,159, StarlingMonkey 571,844; 1,000,000 can compile for 15 s
 		CarriedValues:    200_000, // SQLite 2,459
 		GlobalsByCalls:   200_000, // Go 7,194
 		Operands:         1_000,
