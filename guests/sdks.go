@@ -8,4 +8,5 @@ import "embed"
 //
 //go:embed c/longshore.h rust/Cargo.toml rust/src/*.rs
 //go:embed assemblyscript/package.json assemblyscript/asconfig.json assemblyscript/transform.mjs assemblyscript/*.ts assemblyscript/assembly/*.ts
+//go:embed javascript/package.json javascript/*.js javascript/bin/build.mjs javascript/wit
 var SDKs embed.FS

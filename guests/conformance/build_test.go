@@ -59,7 +59,9 @@ func buildCommand(l guestbuild.Language, k kind, out string) (command []string, 
 			"cargo", "build", "--release", "--quiet", "--target=wasm32-unknown-unknown", "--target-dir=" + out, "--example", string(k),
 		}, filepath.Join(out, "wasm32-unknown-unknown", "release", "examples", string(k)+".wasm")
 	case guestbuild.AssemblyScript:
-		return []string{"npx", "asc", string(k) + ".ts", "-o", file}, file
+		return []string{filepath.Join("node_modules", ".bin", "asc"), string(k) + ".ts", "-o", file}, file
+	case guestbuild.JavaScript:
+		return []string{filepath.Join("node_modules", ".bin", "longshore-build"), string(k) + ".js", "-o", file}, file
 	}
 	return nil, ""
 }

@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"bytes"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/longshore/longshore/wasi/messaging"
@@ -153,11 +154,11 @@ func logs() []testCase {
 }
 
 func failures() []testCase {
+	long := strings.Repeat("long ", 20_000)
 	list := []testCase{
 		{name: "ATrapIsLogged", give: one(text("trap", "on purpose")), reason: "guest-trap: unreachable", log: "on purpose"},
 		{name: "ATrapAfterPublishing", give: one(text("forget/3", "")), reason: "guest-trap: unreachable", log: "forget it"},
-		{name: "ATextOfManyBytes", give: one(text("error/other", string(bytes.Repeat([]byte("long "), 20_000)))), reason: "guest-error: other",
-			text: string(bytes.Repeat([]byte("long "), 20_000))},
+		{name: "ATextOfManyBytes", give: one(text("error/other", long)), reason: "guest-error: other", text: long},
 	}
 	for _, name := range []string{"timeout", "connection", "permission-denied", "other"} {
 		c := testCase{name: "Error/" + name, give: one(text("error/"+name, "wh\xffy")), reason: "guest-error: " + name, text: "wh\uFFFDy"}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,18 @@ func TestConformance(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestJavaScript(t *testing.T) {
+	t.Run("IsBuiltAgainstTheHostsOwnWIT", func(t *testing.T) {
+		for ours, theirs := range map[string]string{
+			"messaging/wasi-messaging.wit":      "wasi-messaging.wit",
+			"longshore/longshore-messaging.wit": "longshore-messaging.wit",
+		} {
+			want := guestbuild.Read(t, filepath.Join("..", "..", "wasi", "messaging", "wit", theirs))
+			require.Equal(t, string(want), string(guestbuild.Read(t, filepath.Join("..", "javascript", "wit", "deps", ours))))
+		}
+	})
 }
 
 func TestGo(t *testing.T) {
@@ -119,9 +132,9 @@ func admit() func(string, messaging.Message) (messaging.Admission, *messaging.Pu
 	}
 }
 
-// patient returns the default limits with time and log for a busy machine.
+// patient returns the default limits with time for a busy machine, and fuel for the interpreter of JavaScript.
 func patient() limits.Guest {
 	g := limits.DefaultGuest()
-	g.CallDuration = time.Minute
+	g.CallDuration, g.Fuel = time.Minute, 10_000_000_000
 	return g
 }

@@ -52,7 +52,7 @@ func (c *Consumer) Deliver(tb testing.TB, m messaging.Message) (runtime.Outcome,
 		m.Topic = c.plan.Topic
 	}
 	if m.Info == nil {
-		m.Info = &messaging.Info{ID: "m-1", Attempt: 1, MaxAttempts: uint32(c.plan.MaxAttempts)} //nolint:gosec // at most 1000
+		m.Info = &messaging.Info{ID: "m-1", Attempt: 1, MaxAttempts: uint32(c.plan.MaxAttempts)}
 	}
 	call := messaging.NewCall(messaging.CallOptions{
 		Message: m, Limits: patient(c.plan.Guest), Admit: c.admit(),

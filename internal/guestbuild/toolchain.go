@@ -19,10 +19,11 @@ const (
 	C              Language = "c"
 	Rust           Language = "rust"
 	AssemblyScript Language = "assemblyscript"
+	JavaScript     Language = "javascript"
 )
 
 // Languages lists all of them.
-func Languages() []Language { return []Language{Go, C, Rust, AssemblyScript} }
+func Languages() []Language { return []Language{Go, C, Rust, AssemblyScript, JavaScript} }
 
 // rustTarget is what guests in Rust are compiled for.
 const rustTarget = "wasm32-unknown-unknown"
@@ -39,7 +40,7 @@ func Environ(l Language) ([]string, error) {
 		return env, want("go")
 	case C:
 		return env, want("clang", "wasm-ld")
-	case AssemblyScript:
+	case AssemblyScript, JavaScript:
 		return env, want("node", "npm")
 	case Rust:
 		return rustEnviron(env)
@@ -79,14 +80,17 @@ func rustEnviron(env []string) ([]string, error) {
 }
 
 func executable(file string) bool {
-	info, err := os.Stat(file)
+	info, err := os.Stat(file) //nolint:gosec // of the path of whoever runs the tests
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// Require skips the test if the toolchain of a language is missing, or fails it where all are required; else it returns the
+// Require skips the test if it is a short one of JavaScript, or if the toolchain of a language is missing, or fails it where all are required; else it returns the
 // environment for Run.
 func Require(tb testing.TB, l Language) []string {
 	tb.Helper()
+	if l == JavaScript && testing.Short() {
+		tb.Skip("SKIPPED javascript: its modules take long to build and to compile, and this is -short")
+	}
 	env, err := Environ(l)
 	switch {
 	case err == nil:

@@ -27,7 +27,7 @@ var goSDK string
 var ErrExists = errors.New("there is something already")
 
 // Languages lists what a consumer can be written in.
-func Languages() []string { return []string{"go", "c", "rust", "assemblyscript"} }
+func Languages() []string { return []string{"go", "c", "rust", "assemblyscript", "javascript"} }
 
 // values are what the templates may name.
 type values struct{ Name string }
@@ -48,7 +48,7 @@ func New(dir, name, language string) ([]string, error) {
 	if err := sdk(files, language); err != nil {
 		return nil, err
 	}
-	if err := os.Mkdir(dir, 0o755); errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(dir, 0o750); errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("%s: %w", dir, ErrExists)
 	} else if err != nil {
 		return nil, fmt.Errorf("make the folder: %w", err)
@@ -86,7 +86,10 @@ func render(name, language string) (map[string][]byte, error) {
 			return fmt.Errorf("template %s: %w", file, err)
 		}
 		target := strings.TrimSuffix(strings.TrimPrefix(file, root+"/"), ".tmpl")
-		files[strings.Replace(target, "gitignore", ".gitignore", 1)] = text.Bytes()
+		if hidden, ok := strings.CutPrefix(target, "dot-"); ok {
+			target = "." + hidden
+		}
+		files[target] = text.Bytes()
 		return nil
 	})
 	return files, err
@@ -135,7 +138,7 @@ func write(dir string, files map[string][]byte) ([]string, error) {
 	var names []string
 	for name, text := range files {
 		file := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
 			return nil, fmt.Errorf("make a folder: %w", err)
 		}
 		if err := os.WriteFile(file, text, 0o644); err != nil { //nolint:gosec // sources, for everybody to read

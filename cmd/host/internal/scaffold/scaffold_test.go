@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,7 +27,7 @@ func TestNew(t *testing.T) {
 			require.Contains(t, files, "consumers.yaml")
 			require.Contains(t, files, ".gitignore")
 			env := guestbuild.Require(t, guestbuild.Language(language))
-			if language == "assemblyscript" {
+			if slices.Contains(files, "package.json") {
 				require.NoError(t, guestbuild.Run(t.Context(), dir, env, "npm", "install", "--silent", "--prefer-offline"))
 			}
 			consumer := guestbuild.Consumers(t, guestbuild.Language(language), dir)["shout-2"]
