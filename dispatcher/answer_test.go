@@ -90,3 +90,12 @@ func TestInfo(t *testing.T) {
 		Tenant: "t", Subject: "s", Issuer: "i", TokenID: "j", IssuedAt: published, Extra: []messaging.Pair{{Key: "a", Value: "b"}},
 	}, claims)
 }
+
+func TestSealLeavesAloneWhatIsNotAcknowledged(t *testing.T) {
+	for _, c := range []messaging.AnswerCase{messaging.AnswerRetry, messaging.AnswerReject, messaging.AnswerSkip} {
+		f := finding{end: atGuest, outcome: runtime.Outcome{Answers: []messaging.Answer{{Case: c}}}}
+		d := &delivery{} // has no call, whose outbox could be asked for
+		require.Equal(t, f, (&consumer{}).seal(d, f))
+		require.Nil(t, d.sealed)
+	}
+}

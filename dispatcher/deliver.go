@@ -96,6 +96,7 @@ func (c *consumer) invoke(p phases, d *delivery) finding {
 		Message:  message,
 		Limits:   c.Limits,
 		Clients:  c.Clients,
+		Config:   c.Config,
 		Admit:    d.outbox.admit,
 		Withdraw: d.outbox.withdraw,
 		Draining: func() bool { return p.claim.Err() != nil },

@@ -69,6 +69,8 @@ type Consumer struct {
 	Publish []string
 	// Clients are the names that the guest may connect to besides "default".
 	Clients []string
+	// Config is what the guest reads through wasi:config.
+	Config []messaging.Pair
 	// NonRetryable are guest errors that bury at once: "timeout", "connection", "permission-denied", "other".
 	NonRetryable []string
 }

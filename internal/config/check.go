@@ -138,7 +138,7 @@ func wantOf(k validator.ErrorKind, part map[string]any) string {
 
 // want says what a part of the schema takes.
 func want(part map[string]any) string {
-	if part["type"] == "object" {
+	if part["type"] == "object" && part["properties"] != nil {
 		return "want a mapping of " + strings.Join(keysOf(part), ", ")
 	}
 	if title, ok := part["title"].(string); ok {

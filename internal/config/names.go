@@ -21,6 +21,7 @@ type (
 	digest       string
 	word         string
 	guestFailure string
+	configValue  string
 )
 
 // topicPattern is segments of [A-Za-z0-9._-] joined by '/', none of them empty, "." or "..".
@@ -87,6 +88,11 @@ func (word) JSONSchema() *jsonschema.Schema {
 // JSONSchema describes a kind of error that a guest returns.
 func (guestFailure) JSONSchema() *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "string", Enum: []any{"timeout", "connection", "permission-denied", "other"}}
+}
+
+// JSONSchema describes a value that a guest reads.
+func (configValue) JSONSchema() *jsonschema.Schema {
+	return text(`^[^\x00]*$`, 4096, "a text of at most 4096 characters; quote a number or a word such as true")
 }
 
 // in returns the path relative to a folder, unless it is empty or absolute.

@@ -2,7 +2,9 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 )
 
 // Plan is a resolved manifest: every consumer's values are set, checked, and within the host's ceilings. It is not
@@ -26,10 +28,11 @@ type Consumer struct {
 
 	Delivery // limits, concurrency, attempts, lease, retries
 
-	ContextRequired bool     // a message without a signed context is dead-lettered
-	Publish         []string // grants: topics, prefixes ending in "/*", or "*"
-	Clients         []string // client names that the guest may connect besides "default"
-	NonRetryable    []string // guest error cases that are not retried
+	ContextRequired bool        // a message without a signed context is dead-lettered
+	Publish         []string    // grants: topics, prefixes ending in "/*", or "*"
+	Clients         []string    // client names that the guest may connect besides "default"
+	Config          [][2]string // key and value that the guest reads, sorted by key
+	NonRetryable    []string    // guest error cases that are not retried
 
 	module Fault // the place of the entry's module, for faults found later
 }
@@ -166,6 +169,7 @@ func (p *planner) consumer(path string, f *consumerFile) Consumer {
 		ContextRequired: f.Context != "optional",
 		Publish:         texts(f.Publish),
 		Clients:         texts(f.Clients),
+		Config:          sortedPairs(f.Config),
 		NonRetryable:    texts(f.NonRetryable),
 	}
 	checkPairs(p.sources, path, c.Delivery)
@@ -184,6 +188,15 @@ func (p *planner) consumer(path string, f *consumerFile) Consumer {
 		p.add(module, problem, fix)
 	}
 	return c
+}
+
+// sortedPairs returns a mapping in the order of its keys; nil for none.
+func sortedPairs(given map[string]configValue) [][2]string {
+	var out [][2]string
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		out = append(out, [2]string{key, string(given[key])})
+	}
+	return out
 }
 
 // texts returns plain strings; nil for none.

@@ -27,7 +27,7 @@ func TestSchema(t *testing.T) {
 			})
 			t.Run("TakesNoUnknownKeyAnywhere", func(t *testing.T) {
 				for path, part := range partsOf(t, make) {
-					if part["type"] == "object" {
+					if part["type"] == "object" && part["title"] != "a mapping of texts" { // whose keys are the deployer's
 						require.Equal(t, false, part["additionalProperties"], path)
 					}
 				}

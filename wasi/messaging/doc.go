@@ -1,13 +1,15 @@
 // Package messaging is the guest ABI: what a WebAssembly module imports from Longshore and exports to it.
 //
-// Guests are core modules whose imports and exports carry the canonical-ABI-lowered names of WIT interfaces, as
-// ordinary bindings generators emit them:
+// Guests are core modules whose imports and exports carry the canonical-ABI-lowered names of WIT interfaces, as ordinary
+// bindings generators emit them, in one of two manglings (names.go). wit/ has the WIT, and docs/guest-abi.md draws it all:
 //
-//	import  wasi:messaging/types@0.2.0-draft            client, message
-//	import  wasi:messaging/producer@0.2.0-draft         send
-//	import  longshore:messaging/publisher@0.1.0         publish, publish-batch
-//	export  wasi:messaging/incoming-handler@0.2.0-draft handle
-//	export  memory, cabi_realloc, and optionally _initialize and cabi_post_…#handle
+//	import  wasi:messaging/types, producer, request-reply    client, message, send, request, reply
+//	import  longshore:messaging/publisher, delivery          publish, publish-batch, publish-atomic, info, …
+//	import  wasi:logging, wasi:config, WASI 0.2              what is granted beside messaging
+//	export  batch-handler, outcome-handler or incoming-handler
+//	export  memory, cabi_realloc, and optionally _initialize and a post-return function
+//
+// Bind links a module to the functions that it imports, and finds its handler. Call is one call of that handler.
 //
 // Values cross the border as the canonical ABI lays them out in linear memory, little-endian. Functions whose result
 // doesn't fit one register are given a pointer to a return area as their last parameter:

@@ -87,7 +87,7 @@ func TestOutcomeHandler(t *testing.T) {
 }
 
 // batchPuppet is a batch handler that is given three messages.
-func batchPuppet(t *testing.T, handle func(p *puppet, messages []uint32) uint32) ([]Answer, *GuestError, error, *Call) {
+func batchPuppet(t *testing.T, handle func(p *puppet, messages []uint32) uint32) ([]Answer, *GuestError, *Call, error) {
 	t.Helper()
 	p := newPuppetAs(t, as(t, "longshore:messaging/batch-handler@0.1.0"))
 	p.handleAll = func(params []uint64) uint32 {
@@ -103,7 +103,7 @@ func batchPuppet(t *testing.T, handle func(p *puppet, messages []uint32) uint32)
 		o.More = []Message{{Topic: "in", Data: []byte("second"), Info: &Info{ID: "m-1"}}, {Topic: "in", Data: []byte("third")}}
 	})
 	answers, refused, err := p.answer(c)
-	return answers, refused, err, c
+	return answers, refused, c, err
 }
 
 // outcomes is an ok result of a batch.
@@ -113,7 +113,7 @@ func (p *puppet) outcomes(list ...[]byte) uint32 {
 
 func TestBatchHandler(t *testing.T) {
 	t.Run("TheGuestGetsAllMessagesInOrder", func(t *testing.T) {
-		answers, refused, err, c := batchPuppet(t, func(p *puppet, messages []uint32) uint32 {
+		answers, refused, c, err := batchPuppet(t, func(p *puppet, messages []uint32) uint32 {
 			var data []string
 			for _, m := range messages {
 				ret := p.bump(4, 8)
@@ -135,18 +135,18 @@ func TestBatchHandler(t *testing.T) {
 		require.Nil(t, c.Outbox()[0].Message.Info)
 	})
 	t.Run("WhatIsLeftOutIsSkipped", func(t *testing.T) {
-		answers, _, err, _ := batchPuppet(t, func(p *puppet, _ []uint32) uint32 { return p.outcomes(p.outcome(AnswerAck, nil, "")) })
+		answers, _, _, err := batchPuppet(t, func(p *puppet, _ []uint32) uint32 { return p.outcomes(p.outcome(AnswerAck, nil, "")) })
 		require.NoError(t, err)
 		require.Equal(t, []Answer{{}, {Case: AnswerSkip}, {Case: AnswerSkip}}, answers)
 	})
 	t.Run("MoreOutcomesThanMessagesBreakTheABI", func(t *testing.T) {
-		_, _, err, _ := batchPuppet(t, func(p *puppet, _ []uint32) uint32 { return p.words(0, 0, 4, 0) })
+		_, _, _, err := batchPuppet(t, func(p *puppet, _ []uint32) uint32 { return p.words(0, 0, 4, 0) })
 		var abi *ABIError
 		require.ErrorAs(t, err, &abi)
 		require.Equal(t, "4 outcomes for 3 messages", abi.Problem)
 	})
 	t.Run("AnErrorIsOfAllMessages", func(t *testing.T) {
-		answers, refused, err, _ := batchPuppet(t, func(p *puppet, _ []uint32) uint32 {
+		answers, refused, _, err := batchPuppet(t, func(p *puppet, _ []uint32) uint32 {
 			ptr, n := p.text("closed")
 			return p.words(1, uint32(ErrorConnection), ptr, n)
 		})
@@ -155,7 +155,7 @@ func TestBatchHandler(t *testing.T) {
 		require.Equal(t, &GuestError{Case: ErrorConnection, Text: "closed"}, refused)
 	})
 	t.Run("TheTextsOfAllOutcomesAreBoundedTogether", func(t *testing.T) {
-		_, _, err, _ := batchPuppet(t, func(p *puppet, _ []uint32) uint32 {
+		_, _, _, err := batchPuppet(t, func(p *puppet, _ []uint32) uint32 {
 			half := make([]byte, 24)
 			half[0] = byte(AnswerReject)
 			binary.LittleEndian.PutUint32(half[12:], limits.ResultBytes/2+1)

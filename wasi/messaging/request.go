@@ -121,20 +121,21 @@ func (c *Call) request(ctx context.Context, from *client, topic string, m Messag
 func reply(ctx context.Context, c *Call, stack []uint64) {
 	to := lookup[*message](&c.handles, arg(stack, 0))
 	m := c.takeMessage(arg(stack, 1))
-	_, refused := c.reply(to.Message, m.Message)
+	refused := c.reply(to.Message, m.Message)
 	c.returnError(ctx, arg(stack, 2), unitResultShape, refused.forSend())
 }
 
 // reply puts a reply to one of the call's messages into the outbox.
-func (c *Call) reply(to, m Message) (id string, refused *PublishError) {
+func (c *Call) reply(to, m Message) *PublishError {
 	switch {
 	case to.Info == nil || to.Info.ReplyTo == "":
-		return "", &PublishError{Case: Invalid, Text: "the message asks for no reply"}
+		return &PublishError{Case: Invalid, Text: "the message asks for no reply"}
 	case c.o.Reply == nil:
-		return "", &PublishError{Case: Unavailable, Text: "this host takes no replies"}
+		return &PublishError{Case: Unavailable, Text: "this host takes no replies"}
 	}
 	m.Options = nil
-	return c.accept(to.Info.ReplyTo, m, func(m Message) (Admission, *PublishError) { return c.o.Reply(to, m) })
+	_, refused := c.accept(to.Info.ReplyTo, m, func(m Message) (Admission, *PublishError) { return c.o.Reply(to, m) })
+	return refused
 }
 
 // returnMessages writes a result<list<own<message>>, error> to ret.

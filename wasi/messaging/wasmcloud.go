@@ -28,7 +28,7 @@ func brokerPublish(ctx context.Context, c *Call, stack []uint64) {
 	if refused == nil {
 		m := Message{Data: c.copyBody(arg(stack, 2), arg(stack, 3))}
 		if to := c.o.Message; to.Info != nil && to.Info.ReplyTo != "" && to.Info.ReplyTo == string(subject) {
-			_, refused = c.reply(to, m)
+			refused = c.reply(to, m)
 		} else {
 			_, refused = c.admit(&client{}, subject, m)
 		}

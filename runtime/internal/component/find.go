@@ -46,7 +46,7 @@ func (c *component) handler(instance int, w Wanted) (*Handler, error) {
 		return nil, err
 	}
 	lift := c.spaces[funcSort][f]
-	switch lift.kind { //nolint:exhaustive // the others are no functions
+	switch lift.kind {
 	case kindLift:
 	case kindExportOf:
 		return nil, errComposed

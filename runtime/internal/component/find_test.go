@@ -103,7 +103,7 @@ func TestFind_Refuses(t *testing.T) {
 	}
 	t.Run("MoreDefinitionsThanAllowed", func(t *testing.T) {
 		one := coreAlias(0, 0, "h")
-		most := maxDefinitions - 2
+		most := int(maxDefinitions) - 2
 		b := newBuilder().raw(sectionCoreModule, module).items(sectionCoreInstance, instantiate)
 		_, err := parse(b.raw(sectionAlias, leb(most)+strings.Repeat(one, most)).b)
 		require.NoError(t, err)

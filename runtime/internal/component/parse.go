@@ -91,7 +91,7 @@ type component struct {
 // NameDefinitions bounds how much a component defines.
 const (
 	NameDefinitions limits.Name = "component definitions"
-	maxDefinitions              = 100_000
+	maxDefinitions  int64       = 100_000
 )
 
 // errAsync refuses what belongs to asynchronous components.

@@ -20,6 +20,7 @@ import (
 	"github.com/longshore/longshore/runtime"
 	"github.com/longshore/longshore/signedctx"
 	"github.com/longshore/longshore/substrate"
+	"github.com/longshore/longshore/wasi/messaging"
 )
 
 // Options is what a host is made of. All fields are required.
@@ -159,6 +160,9 @@ func newDispatcher(ctx context.Context, p *parts) (*dispatcher.Dispatcher, error
 			Concurrency: c.Concurrency, MaxAttempts: c.MaxAttempts, Lease: c.Lease,
 			Retry:           dispatcher.Retry{Base: c.Retry.Base, Cap: c.Retry.Cap},
 			ContextOptional: !c.ContextRequired, Publish: c.Publish, Clients: c.Clients, NonRetryable: c.NonRetryable,
+		}
+		for _, p := range c.Config {
+			consumers[i].Config = append(consumers[i].Config, messaging.Pair{Key: p[0], Value: p[1]})
 		}
 	}
 	d, err := dispatcher.New(dispatcher.Options{
