@@ -42,7 +42,7 @@ fmt: $(GOLANGCI) ## format the sources
 
 guests: ## build the guests from source and run their tests
 	cd guests/go && go test ./...
-	go test ./guests/... ./examples/...
+	go test -timeout 15m ./guests/... ./examples/... ./cmd/host/internal/scaffold
 
 bench: bench-log bench-runtime bench-context ## run all benchmarks that print figures
 

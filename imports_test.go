@@ -36,9 +36,11 @@ var layers = []struct {
 	{"dispatcher", []string{"limits", "signedctx", "substrate", "wasi/messaging", "runtime", "internal/filter"}},
 	{"internal/config", []string{"limits", "internal/filter"}},
 	{"internal/hostile", []string{"limits", "wasi/messaging", "runtime"}},
+	{"internal/guestbuild", []string{"limits", "internal/config", "runtime", "wasi/messaging"}},
 	{"internal/proof", nil},
+	{"guests", nil},
 	{"examples", []string{"limits"}},
-	{"cmd/host", []string{"limits", "signedctx", "substrate", "wasi/messaging", "runtime", "dispatcher", "internal", "examples"}},
+	{"cmd/host", []string{"limits", "signedctx", "substrate", "wasi/messaging", "runtime", "dispatcher", "internal", "examples", "guests"}},
 }
 
 // foreign says which packages alone may import a dependency whose types must not spread.

@@ -40,6 +40,24 @@ func abiSend(client uint32, topic string, message uint32, ret *area)
 //go:wasmimport longshore:messaging/publisher@0.1.0 publish-batch
 func abiPublishBatch(client uint32, batch *uint64, length uint32, ret *area)
 
+//go:wasmimport longshore:messaging/publisher@0.1.0 publish-atomic
+func abiPublishAtomic(client uint32, batch *uint64, length uint32, ret *area)
+
+//go:wasmimport longshore:messaging/publisher@0.1.0 publish
+func abiPublish(arguments *uint64, ret *area)
+
+//go:wasmimport longshore:messaging/delivery@0.1.0 info
+func abiInfo(message uint32, ret *infoArea)
+
+//go:wasmimport longshore:messaging/delivery@0.1.0 time-left
+func abiTimeLeft() uint64
+
+//go:wasmimport longshore:messaging/delivery@0.1.0 draining
+func abiDraining() uint32
+
+//go:wasmimport wasi:logging/logging@0.1.0-draft log
+func abiLog(level uint32, context, text string)
+
 // Exports.
 
 //go:wasmexport wasi:messaging/incoming-handler@0.2.0-draft#handle

@@ -10,9 +10,11 @@ package longshore
 //	result<T, E>      | is error u8 | T or E |
 //	error             | case u8 | text string |
 //	outgoing          | topic string | message u32 | options option<publish-options> |
+//	publish's own     | client u32 | topic string | message u32 | options option<publish-options> |
 //	limit             | limit u64 | actual u64 | retry-after option<u64> | extensions list |
 //	publish-error     | case u8 | limit or text string |
 //	receipt           | id string | duplicate u8 | extensions list |
+//	outcome           | case u8 | delay option<u64> or text string |
 
 // layout is the size and alignment of a type in bytes, and the offsets of its fields.
 type layout struct {
@@ -38,6 +40,14 @@ const (
 	outgoingMessage = 1
 	outgoingOptions = 2
 
+	publishClient  = 0
+	publishTopic   = 1
+	publishMessage = 2
+	publishOptions = 3
+
+	fenceKey   = 0
+	fenceToken = 1
+
 	limitLimit      = 0
 	limitActual     = 1
 	limitRetryAfter = 2
@@ -46,6 +56,54 @@ const (
 	receiptID         = 0
 	receiptDuplicate  = 1
 	receiptExtensions = 2
+)
+
+// Fields of publish-options.
+const (
+	optionsDelay = iota
+	optionsTTL
+	optionsDeadline
+	optionsPriority
+	optionsIdempotencyKey
+	optionsOrderingKey
+	optionsFence
+	optionsRequiredFeatures
+	optionsTarget
+	optionsCause
+	optionsExtensions
+)
+
+// Fields of claims.
+const (
+	claimsTenant = iota
+	claimsSubject
+	claimsIssuer
+	claimsTokenID
+	claimsIssuedAt
+	claimsExtra
+	claimsExtensions
+)
+
+// Fields of delivery-info.
+const (
+	infoID = iota
+	infoTopic
+	infoAttempt
+	infoMaxAttempts
+	infoPreviousReason
+	infoGroup
+	infoPublishedAt
+	infoExpiresAt
+	infoDeadline
+	infoPriority
+	infoIdempotencyKey
+	infoOrderingKey
+	infoFence
+	infoParent
+	infoHops
+	infoClaims
+	infoTrace
+	infoExtensions
 )
 
 // The types, in the order in which they build on each other.
@@ -66,26 +124,64 @@ var (
 	layoutResultOwn  = result(layoutU32, layoutError)
 
 	layoutFence          = record(layoutString, layoutU64)
+	layoutOptFence       = option(layoutFence)
 	layoutPublishOptions = record(
-		layoutOptU64,        // delay
-		layoutOptU64,        // ttl
-		layoutOptU64,        // deadline
-		layoutU8,            // priority
-		layoutOptString,     // idempotency-key
-		layoutOptString,     // ordering-key
-		option(layoutFence), // fence
-		layoutList,          // required-features
-		layoutOptString,     // target
-		layoutOptString,     // cause
-		layoutList,          // extensions
+		layoutOptU64,    // delay
+		layoutOptU64,    // ttl
+		layoutOptU64,    // deadline
+		layoutU8,        // priority
+		layoutOptString, // idempotency-key
+		layoutOptString, // ordering-key
+		layoutOptFence,  // fence
+		layoutList,      // required-features
+		layoutOptString, // target
+		layoutOptString, // cause
+		layoutList,      // extensions
 	)
-	layoutOutgoing = record(layoutString, layoutU32, option(layoutPublishOptions))
+	layoutOptOptions = option(layoutPublishOptions)
+	layoutOutgoing   = record(layoutString, layoutU32, layoutOptOptions)
+	layoutPublish    = record(layoutU32, layoutString, layoutU32, layoutOptOptions)
 
 	layoutLimit        = record(layoutU64, layoutU64, layoutOptU64, layoutList)
 	layoutPublishError = variant(layoutLimit, layoutString)
 	layoutReceipt      = record(layoutString, layoutU8, layoutList)
 	layoutResultItem   = result(layoutReceipt, layoutPublishError)
 	layoutResultBatch  = result(layoutList, layoutPublishError)
+
+	layoutClaims = record(
+		layoutString, // tenant
+		layoutString, // subject
+		layoutString, // issuer
+		layoutString, // token-id
+		layoutU64,    // issued-at
+		layoutList,   // extra
+		layoutList,   // extensions
+	)
+	layoutOptClaims = option(layoutClaims)
+	layoutInfo      = record(
+		layoutString,    // id
+		layoutString,    // topic
+		layoutU32,       // attempt
+		layoutU32,       // max-attempts
+		layoutOptString, // previous-reason
+		layoutOptString, // group
+		layoutU64,       // published-at
+		layoutOptU64,    // expires-at
+		layoutOptU64,    // deadline
+		layoutU8,        // priority
+		layoutOptString, // idempotency-key
+		layoutOptString, // ordering-key
+		layoutOptFence,  // fence
+		layoutOptString, // parent
+		layoutU32,       // hops
+		layoutOptClaims, // claims
+		layoutList,      // trace
+		layoutList,      // extensions
+	)
+	layoutOptInfo = option(layoutInfo)
+
+	layoutOutcome        = variant(layoutNone, layoutOptU64, layoutString)
+	layoutResultOutcomes = result(layoutList, layoutError)
 )
 
 // scalar lays out a number of so many bytes, which is its alignment too; 0 bytes are the absent type.

@@ -31,6 +31,15 @@ func TestLayout(t *testing.T) {
 			{"receipt", layoutReceipt, 20, 4, []uint32{0, 8, 12}},
 			{"result<receipt, publish-error>", layoutResultItem, 56, 8, []uint32{0, 8}},
 			{"result<list, publish-error>", layoutResultBatch, 56, 8, []uint32{0, 8}},
+			{"publish's arguments", layoutPublish, 168, 8, []uint32{0, 4, 12, 16}},
+			{"claims", layoutClaims, 56, 8, []uint32{0, 8, 16, 24, 32, 40, 48}},
+			{
+				"delivery-info", layoutInfo, 240, 8,
+				[]uint32{0, 8, 16, 20, 24, 36, 48, 56, 72, 88, 92, 104, 120, 144, 156, 160, 224, 232},
+			},
+			{"option<delivery-info>", layoutOptInfo, 248, 8, []uint32{0, 8}},
+			{"outcome", layoutOutcome, 24, 8, []uint32{0, 8}},
+			{"result<list<outcome>, error>", layoutResultOutcomes, 16, 4, []uint32{0, 4}},
 		} {
 			if want.got.size != want.size || want.got.align != want.align || !slices.Equal(want.got.offsets, want.offsets) {
 				t.Errorf("%s: got %+v, want size %d, align %d, offsets %v", want.name, want.got, want.size, want.align, want.offsets)
@@ -43,6 +52,9 @@ func TestLayout(t *testing.T) {
 			if l.size > size {
 				t.Errorf("%s takes %d bytes, there are %d", name, l.size, size)
 			}
+		}
+		if size := uint32(len(infoArea{}) * wordBytes); layoutOptInfo.size != size {
+			t.Errorf("option<delivery-info> takes %d bytes, there are %d", layoutOptInfo.size, size)
 		}
 	})
 }

@@ -18,6 +18,14 @@ func (v view) u8(at uint32) uint8   { return v[at] }
 func (v view) u32(at uint32) uint32 { return binary.LittleEndian.Uint32(v[at:]) }
 func (v view) u64(at uint32) uint64 { return binary.LittleEndian.Uint64(v[at:]) }
 
+// optU64 returns the option<u64> at an offset; none is 0.
+func (v view) optU64(at uint32) uint64 {
+	if v.u8(at+layoutOptU64.at(discriminant)) == 0 {
+		return 0
+	}
+	return v.u64(at + layoutOptU64.at(payload))
+}
+
 // liftBytes adopts the list<u8> at an offset of v.
 func (h *heap) liftBytes(v view, at uint32) []byte {
 	return h.adopt(v.u32(at+layoutList.at(0)), v.u32(at+layoutList.at(1)))
@@ -97,10 +105,7 @@ func (h *heap) liftPublishError(v view, at uint32) *PublishError {
 	case e.Case <= PublishStorageFull:
 		e.Limit = v.u64(at + layoutLimit.at(limitLimit))
 		e.Actual = v.u64(at + layoutLimit.at(limitActual))
-		retry := at + layoutLimit.at(limitRetryAfter)
-		if v.u8(retry+layoutOptU64.at(discriminant)) != 0 {
-			e.RetryAfterMillis = v.u64(retry + layoutOptU64.at(payload))
-		}
+		e.RetryAfterMillis = v.optU64(at + layoutLimit.at(limitRetryAfter))
 		h.liftPairs(v, at+layoutLimit.at(limitExtensions))
 	case e.Case != PublishTimeout:
 		e.Text = h.liftString(v, at)
@@ -127,7 +132,13 @@ func (h *heap) liftItem(v view) Result {
 	if v.u8(layoutResultItem.at(discriminant)) != 0 {
 		return Result{Err: h.liftPublishError(v, at)}
 	}
-	r := Result{
+	r := h.liftReceipt(v, at)
+	return Result{ID: r.ID, Duplicate: r.Duplicate}
+}
+
+// liftReceipt adopts a receipt at an offset of v.
+func (h *heap) liftReceipt(v view, at uint32) Receipt {
+	r := Receipt{
 		ID:        h.liftString(v, at+layoutReceipt.at(receiptID)),
 		Duplicate: v.u8(at+layoutReceipt.at(receiptDuplicate)) != 0,
 	}
@@ -135,9 +146,22 @@ func (h *heap) liftItem(v view) Result {
 	return r
 }
 
+// liftAtomic adopts the receipts of publish-atomic.
+func (h *heap) liftAtomic(v view) ([]Receipt, error) {
+	at := layoutResultBatch.at(payload)
+	if v.u8(layoutResultBatch.at(discriminant)) != 0 {
+		return nil, h.liftPublishError(v, at)
+	}
+	receipts := make([]Receipt, 0, v.u32(at+layoutList.at(1)))
+	h.liftList(v, at, layoutReceipt, func(e view) {
+		receipts = append(receipts, h.liftReceipt(e, 0))
+	})
+	return receipts, nil
+}
+
 // liftMessage reads a delivered message from the host.
 func (g *instance) liftMessage(message uint32) *Message {
-	m := &Message{}
+	m := &Message{handle: message}
 	var ret area
 	abiMessageTopic(message, &ret)
 	m.Topic = g.heap.liftOptString(ret.view())

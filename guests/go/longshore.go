@@ -48,7 +48,11 @@
 // PublishBatch return an error, because no message is being handled.
 //
 //	longshore.go  Handle and Message
-//	publish.go    Send and PublishBatch
+//	publish.go    Send, Publish, PublishBatch and PublishAtomic
+//	options.go    how a message is published
+//	delivery.go   what is known of a delivery
+//	decision.go   explicit outcomes, for the packages outcome and batch
+//	log.go        the tenant's log
 //	errors.go     what can go wrong, and how a handler says so
 //	layout.go     where the fields of the ABI's types lie, drawn
 //	lower.go      Go values to bytes for the host
@@ -58,6 +62,8 @@
 //	random*.go    a new seed for each message
 //	abi_*.go      imports and exports
 package longshore
+
+import "github.com/longshore/longshore/guests/go/internal/hook"
 
 // Message is a message that was delivered or is to be published.
 type Message struct {
@@ -69,6 +75,8 @@ type Message struct {
 	Data []byte
 	// Metadata belongs to the applications: the host neither reads nor writes it, except for W3C trace context.
 	Metadata []Pair
+
+	handle uint32 // the host's, of a delivered message; else 0
 }
 
 // Pair is one entry of a message's metadata.
@@ -82,13 +90,34 @@ type Pair struct{ Key, Value string }
 // one) tells its case to the host; a *PublishError is told as the case nearest to its own; any other error is CaseOther. The
 // text of an error goes to the tenant's log only.
 func Handle(h func(m *Message) error) {
+	guest.mayHandle(h == nil)
+	guest.handler = h
+}
+
+func init() {
+	hook.Longshore = hook.Guest{
+		SetOutcome: func(h any) {
+			decider, _ := h.(func(*Message) Outcome)
+			guest.mayHandle(decider == nil)
+			guest.decider = decider
+		},
+		SetBatch: func(h any) {
+			batcher, _ := h.(func([]*Message) ([]Outcome, error))
+			guest.mayHandle(batcher == nil)
+			guest.batcher = batcher
+		},
+		Decide: guest.decide, HandleBatch: guest.handleBatch, PostReturn: guest.postReturn,
+	}
+}
+
+// mayHandle panics if a handler can't be set.
+func (g *instance) mayHandle(isNil bool) {
 	switch {
-	case h == nil:
+	case isNil:
 		panic("longshore: Handle: the handler is nil")
-	case guest.handler != nil:
+	case g.handler != nil || g.decider != nil || g.batcher != nil:
 		panic("longshore: Handle was called twice: a module has one handler")
 	}
-	guest.handler = h
 }
 
 // guest is the state of this instance of the module. WebAssembly runs it on one thread, and calls into the module never
@@ -97,10 +126,13 @@ var guest instance
 
 // instance is what the module remembers between calls from the host.
 type instance struct {
-	handler func(m *Message) error
+	handler func(m *Message) error // one of the three
+	decider func(m *Message) Outcome
+	batcher func(messages []*Message) ([]Outcome, error)
 	warmUp  func()
-	heap    heap   // memory that the host was given and that isn't adopted yet
-	result  *arena // the handler's result, until the host has read it
+
+	heap   heap     // memory that the host was given and that isn't adopted yet
+	result []*arena // the handler's result, until the host has read it
 
 	handling bool // a handler is running
 	client   uint32
@@ -113,17 +145,57 @@ func (g *instance) handle(message uint32) uint32 {
 	if g.handler == nil {
 		panic("longshore: no handler: call longshore.Handle from an init function")
 	}
-	freshenRandomness()
+	m := g.begin(message)
+	err := g.handler(m)
+	g.end(message)
+	return g.keep(lowerResult(err))
+}
+
+// decide is handle for a handler that decides what becomes of the message.
+func (g *instance) decide(message uint32) uint32 {
+	m := g.begin(message)
+	o := g.decider(m)
+	g.end(message)
+	return g.keep(lowerOutcome(o))
+}
+
+// handleBatch is handle for a handler that takes the messages of a list of handles.
+func (g *instance) handleBatch(list, count uint32) uint32 {
+	handles := view(g.heap.adopt(list, count*layoutU32.size))
+	messages := make([]*Message, count)
+	for i := range messages {
+		messages[i] = g.begin(handles.u32(uint32(i) * layoutU32.size)) //nolint:gosec // 32-bit memory
+	}
+	outcomes, err := g.batcher(messages)
+	for i := range messages {
+		g.end(handles.u32(uint32(i) * layoutU32.size)) //nolint:gosec // 32-bit memory
+	}
+	return g.keep(lowerOutcomes(outcomes, err)) // the list lies in the second
+}
+
+// begin reads a message that is to be handled.
+func (g *instance) begin(message uint32) *Message {
+	if !g.handling {
+		freshenRandomness()
+	}
 	g.handling = true
-	err := g.handler(g.liftMessage(message))
+	return g.liftMessage(message)
+}
+
+// end drops a message that was handled, and the client.
+func (g *instance) end(message uint32) {
 	g.handling = false
 	abiMessageDrop(message)
 	if g.isOpen {
 		abiClientDrop(g.client)
 		g.isOpen = false
 	}
-	g.result = lowerResult(err)
-	return g.result.base
+}
+
+// keep keeps what the host is about to read, and returns the address of the first arena.
+func (g *instance) keep(result ...*arena) uint32 {
+	g.result = result
+	return result[0].base
 }
 
 // postReturn frees what the last call left: the host has read its result.

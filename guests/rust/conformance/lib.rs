@@ -1,0 +1,1 @@
+//! The conformance guests are this crate's examples.
