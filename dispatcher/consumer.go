@@ -38,7 +38,8 @@ type consumer struct {
 	slots     *budget             // its own bound of what is in flight
 	condition *condition
 
-	newest *positions // handled, by ordering key; nil unless they are coalesced
+	circuit *circuit
+	newest  *positions // handled, by ordering key; nil unless they are coalesced
 
 	emptyClaims int  // in a row; the loop's own
 	lastFull    bool // the last claim filled a batch; the loop's own
@@ -56,6 +57,7 @@ func newConsumer(c Consumer, s shared) *consumer {
 	}
 	return &consumer{
 		newest:   newest,
+		circuit:  &circuit{Breaker: c.Breaker},
 		filter:   takes,
 		Consumer: c,
 		shared:   s,

@@ -15,7 +15,7 @@ func (c *condition) outboxRefused(topic string) (before int) {
 	if time.Now().Before(c.holdUntil) {
 		return max(0, c.refusals-1)
 	}
-	c.blocked, c.window = topic, 1
+	c.blocked = topic
 	c.refusals++
 	return c.refusals - 1
 }
@@ -27,7 +27,7 @@ func (c *condition) progressed(published, most int) {
 	if published > 0 {
 		c.refusals = 0
 	}
-	if c.window == 0 {
+	if c.window == 0 || time.Now().Before(c.holdUntil) { // what was begun before the hold says nothing
 		return
 	}
 	if c.window *= 2; c.window >= most {
@@ -36,13 +36,15 @@ func (c *condition) progressed(published, most int) {
 	c.touch()
 }
 
-// hold keeps the consumer from claiming for d, and reports whether it wasn't held before.
+// hold keeps the consumer from claiming for d, and from having more than one message in flight when it goes on. It reports
+// whether it wasn't held before.
 func (c *condition) hold(d time.Duration, reason string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if until := time.Now().Add(d); until.After(c.holdUntil) {
 		c.holdUntil = until
 	}
+	c.window = 1
 	return c.enter(StateHolding, reason)
 }
 
@@ -88,7 +90,12 @@ func (c *consumer) mayClaim(ctx context.Context, most int) (n int, ok bool) {
 		case blocked != "" && c.stillRefuses(blocked):
 		default:
 			c.condition.letGo()
-			return c.condition.waitWindow(ctx, most)
+			if n, ok = c.condition.waitWindow(ctx, most); !ok {
+				return 0, false
+			}
+			if left, blocked = c.condition.held(); left == 0 && blocked == "" { // still not, after what ended meanwhile
+				return n, true
+			}
 		}
 	}
 }

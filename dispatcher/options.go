@@ -64,6 +64,7 @@ type Consumer struct {
 	// one before it was settled. 0 is limits.ClaimMessages; at most limits.InFlightMessages.
 	Concurrency int
 	Batch       Batch
+	Breaker     Breaker
 	MaxAttempts int           // 0 is limits.MaxAttempts
 	Lease       time.Duration // 0 is limits.LeaseDuration; longer than Limits.CallDuration
 	Retry       Retry
@@ -132,6 +133,7 @@ func (c Consumer) withDefaults() Consumer {
 	if c.Lease == 0 {
 		c.Lease = limits.LeaseDuration
 	}
+	c.Breaker = c.Breaker.withDefaults()
 	if c.Retry.Base == 0 {
 		c.Retry.Base = limits.RetryBaseDuration
 	}
@@ -214,6 +216,7 @@ func (c Consumer) faults() []error {
 	check(c.Concurrency >= 1 && c.Concurrency <= limits.InFlightMessages,
 		"concurrency %d: want 1 to %d", c.Concurrency, limits.InFlightMessages)
 	out = append(out, c.Batch.faults(c)...)
+	out = append(out, c.Breaker.faults()...)
 	check(c.MaxAttempts >= 1, "max attempts %d: want at least 1", c.MaxAttempts)
 	check(c.Limits.CallDuration > 0, "call duration %s: want more than 0", c.Limits.CallDuration)
 	check(c.Lease > c.Limits.CallDuration, "lease %s: want more than the call duration of %s", c.Lease, c.Limits.CallDuration)

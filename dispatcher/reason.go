@@ -42,6 +42,7 @@ const (
 	ReasonFiltered           = "filtered"
 	ReasonFilterFailed       = "filter-failed"
 	ReasonUnsupportedFeature = "unsupported-feature"
+	ReasonCircuitOpen        = "circuit-open"
 	ReasonRejected           = "rejected" // by the handler, or by a hook
 
 	ReasonSkipped    = "skipped"     // by the handler; then how often
@@ -70,7 +71,7 @@ func Reasons() []string {
 		ReasonContextMissing, ReasonContextMalformed, ReasonContextForged, ReasonContextExpired, ReasonContextUnknownKey,
 		ReasonContextMismatch,
 		ReasonStaleFence, ReasonStale, ReasonBatchDivided, ReasonFenceLimit, ReasonOtherTarget, ReasonFiltered, ReasonFilterFailed, ReasonUnsupportedFeature,
-		ReasonRejected, ReasonSkipped, ReasonSkippedOut,
+		ReasonCircuitOpen, ReasonRejected, ReasonSkipped, ReasonSkippedOut,
 		ReasonOutboxRefused, ReasonSealFailed, ReasonLeaseLost, ReasonStorageError, ReasonMaxAttempts,
 		ReasonCorrupt, ReasonMissing, ReasonCrashed, ReasonTTLExpired, ReasonDeadline,
 	}

@@ -54,7 +54,7 @@ func (c *consumer) settle(p phases, u *unit) {
 	refused, isRefusal := refusedBy(err)
 	switch {
 	case err == nil:
-		c.settled(u, receipts)
+		c.settled(u, receipts, len(outbox))
 	case errors.Is(err, substrate.ErrLeaseLost):
 		c.settleApart(p, u)
 	case errors.Is(err, substrate.ErrStaleFence):
@@ -182,8 +182,14 @@ func (c *consumer) settleApart(p phases, u *unit) {
 	}
 }
 
-// settled notes what the queue has taken.
-func (c *consumer) settled(u *unit, receipts []Receipt) {
+// settled notes what the queue has taken, with so many messages published.
+func (c *consumer) settled(u *unit, receipts []Receipt, published int) {
+	for i, d := range u.deliveries {
+		c.watch(d, u.decisions[i])
+	}
+	if !u.holds() {
+		c.condition.progressed(published, c.Concurrency) // after what may hold the consumer
+	}
 	for i, d := range u.deliveries {
 		if u.decisions[i].handled() {
 			c.newest.handled(d)
@@ -266,9 +272,6 @@ func (c *consumer) commit(p phases, u *unit, outbox []substrate.Message, receipt
 		err := c.queue.Settle(p.settle, settlements, outbox)
 		if err == nil {
 			c.storageWorked(settling)
-			if !u.holds() {
-				c.condition.progressed(len(outbox), c.Concurrency)
-			}
 			return nil
 		}
 		_, refused := refusedBy(err)

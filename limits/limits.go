@@ -86,9 +86,13 @@ const (
 	CallBytes           = 16 * MiB      // payloads of one guest call that has several messages
 	BatchWindow         = time.Second   // that a claim may wait to fill a batch
 	BatchWindowDefault  = 20 * time.Millisecond
-	BatchTimes          = 3       // of the time of one call, that all calls get by which a batch is told apart
-	CoalescedKeys       = 16_384  // ordering keys of which a consumer remembers what it handled
-	Skips               = 100     // of a message, in a row; then it is buried
+	BatchTimes          = 3           // of the time of one call, that all calls get by which a batch is told apart
+	CoalescedKeys       = 16_384      // ordering keys of which a consumer remembers what it handled
+	Skips               = 100         // of a message, in a row; then it is buried
+	BreakerWindow       = time.Minute // in which a breaker counts
+	BreakerCalls        = 20          // messages before a breaker says anything
+	BreakerHoldMin      = 5 * time.Second
+	BreakerHoldMax      = 5 * time.Minute
 	FilterBytes         = 4 * KiB // of the expression by which a consumer takes messages
 	FilterNodes         = 256     // operands and operators of it
 	FilterPatternSteps  = 1_000   // of a regular expression in it

@@ -89,9 +89,16 @@ type consumerFile struct {
 	Config       map[string]configValue `json:"config,omitempty" jsonschema:"maxProperties=64,title=a mapping of texts" jsonschema_description:"What the guest reads through wasi:config, by key. Nothing secret: manifests and logs are no place for that."`
 	Batch        *batchFile             `json:"batch,omitempty" jsonschema_description:"How many messages the guest is handed in one call. Its module has to take several. Default: one."`
 	Coalesce     string                 `json:"coalesce,omitempty" jsonschema:"enum=none,enum=latest" jsonschema_description:"Whether a batch has only the newest message of each ordering key. What becomes of it becomes of the older ones. Default: none."`
+	Breaker      *breakerFile           `json:"breaker,omitempty" jsonschema_description:"When it holds itself because too many messages fail. Default: never."`
 	Filter       string                 `json:"filter,omitempty" jsonschema:"maxLength=4096,title=an expression such as topic startsWith \"orders/\"" jsonschema_description:"An expression over topic, metadata and verified claims. What it doesn't take is acknowledged without running the guest. Default: all is taken."`
 	Features     []featureName          `json:"features,omitempty" jsonschema:"maxItems=64,uniqueItems=true,title=a list of features" jsonschema_description:"What messages may require of it. A message that requires another is dead-lettered."`
 	NonRetryable []guestFailure         `json:"non_retryable,omitempty" jsonschema:"maxItems=4,uniqueItems=true,title=a list of guest errors" jsonschema_description:"Guest errors that are dead-lettered at once."`
+}
+
+type breakerFile struct {
+	Percent *int64    `json:"percent" jsonschema_description:"How many of a hundred messages have to fail."`
+	Window  *duration `json:"window,omitempty" jsonschema_description:"In which messages are counted. Default: 1m."`
+	Calls   *int64    `json:"calls,omitempty" jsonschema_description:"Messages that have to be handled in the window before it says anything. Default: 20."`
 }
 
 type batchFile struct {

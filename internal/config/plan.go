@@ -36,6 +36,7 @@ type Consumer struct {
 	Clients         []string    // client names that the guest may connect besides "default"
 	Config          [][2]string // key and value that the guest reads, sorted by key
 	Batch           Batch
+	Breaker         Breaker
 	Filter          string   // expression over a message; "" takes all
 	Features        []string // that messages may require
 	NonRetryable    []string // guest error cases that are not retried
@@ -192,6 +193,7 @@ func (p *planner) consumer(path string, f *consumerFile) Consumer {
 		NonRetryable:    texts(f.NonRetryable),
 	}
 	c.Batch = p.batch(path, f, c.Delivery)
+	c.Breaker = p.breaker(path+".breaker", f.Breaker)
 	p.checkFilter(path+".filter", c.Filter)
 	checkPairs(p.sources, path, c.Delivery)
 	p.checkLane(path, c)

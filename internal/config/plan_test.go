@@ -38,6 +38,7 @@ consumers:
     clients: [audit]
     batch: {max: 3, window: 4ms}
     coalesce: latest
+    breaker: {percent: 80, window: 30s}
     filter: topic == "orders/in"
     features: [gzip, v2/x]
     non_retryable: [permission-denied, other]
@@ -61,7 +62,7 @@ consumers:
 				Retry: Retry{Base: 14 * time.Millisecond, Cap: 15 * time.Second},
 			},
 			Publish: []string{"orders/in", "orders/out/*", "*"}, Clients: []string{"audit"},
-			Batch: Batch{Max: 3, Window: 4 * time.Millisecond, Latest: true}, Filter: `topic == "orders/in"`, Features: []string{"gzip", "v2/x"},
+			Batch: Batch{Max: 3, Window: 4 * time.Millisecond, Latest: true}, Breaker: Breaker{Percent: 80, Window: 30 * time.Second, Calls: 20}, Filter: `topic == "orders/in"`, Features: []string{"gzip", "v2/x"},
 			NonRetryable: []string{"permission-denied", "other"},
 		}, c)
 		require.Equal(t, "/etc/ls/build/a.wasm", c.Module.File())

@@ -74,6 +74,12 @@ func (batchFile) JSONSchemaExtend(s *generator.Schema) {
 	extendInteger(s, "max", 1, limits.CallMessages)
 }
 
+// JSONSchemaExtend puts the bounds of a breaker into the schema.
+func (breakerFile) JSONSchemaExtend(s *generator.Schema) {
+	extendInteger(s, "percent", 1, 100)
+	extendInteger(s, "calls", 1, 1_000_000)
+}
+
 // schema is a generated schema, ready to check documents.
 type schema struct {
 	compiled *validator.Schema

@@ -187,8 +187,9 @@ func newDispatcher(ctx context.Context, p *parts) (*dispatcher.Dispatcher, error
 			Concurrency: c.Concurrency, MaxAttempts: c.MaxAttempts, Lease: c.Lease,
 			Retry:           dispatcher.Retry{Base: c.Retry.Base, Cap: c.Retry.Cap},
 			ContextOptional: !c.ContextRequired, Publish: c.Publish, Clients: c.Clients, NonRetryable: c.NonRetryable,
-			Batch:  dispatcher.Batch{Max: c.Batch.Max, Window: c.Batch.Window, Latest: c.Batch.Latest},
-			Filter: c.Filter, Features: c.Features,
+			Batch:   dispatcher.Batch{Max: c.Batch.Max, Window: c.Batch.Window, Latest: c.Batch.Latest},
+			Breaker: dispatcher.Breaker{Percent: c.Breaker.Percent, Window: c.Breaker.Window, Calls: c.Breaker.Calls},
+			Filter:  c.Filter, Features: c.Features,
 		}
 		for _, p := range c.Config {
 			consumers[i].Config = append(consumers[i].Config, messaging.Pair{Key: p[0], Value: p[1]})
