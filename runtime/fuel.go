@@ -19,7 +19,7 @@ import (
 // more than a hundredfold between guests, and within one that turns from arithmetic to memory that no cache holds. The
 // largest slice is what such a turn can take by surprise; a slice never goes past a multiple of it.
 const (
-	sliceDuration = 2 * time.Millisecond
+	sliceDuration = time.Millisecond
 	firstSlice    = 50_000
 	minSlice      = 10_000
 	maxSlice      = 100_000

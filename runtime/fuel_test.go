@@ -56,7 +56,7 @@ func TestFuel_SlicesDontMatter(t *testing.T) {
 }
 
 func TestFuel_SlicesAimAtTheirDuration(t *testing.T) {
-	for name, perFuel := range map[string]time.Duration{"Cheap": 25, "Costly": 150} {
+	for name, perFuel := range map[string]time.Duration{"Cheap": 25, "Costly": 80} {
 		t.Run(name, func(t *testing.T) {
 			f := newFuel(nil, 1<<60)
 			now := f.since

@@ -3,7 +3,7 @@ package meter
 import "github.com/longshore/longshore/runtime/internal/wasmbin"
 
 // pieceBytes is the most memory that a bulk instruction works on between two checks.
-const pieceBytes = 1 << 20
+const pieceBytes = 1 << 18
 
 // Locals of the helpers for bulk instructions on memory.
 const (

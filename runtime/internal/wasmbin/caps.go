@@ -24,8 +24,8 @@ type Caps struct {
 	DataSegments   int64
 	ConstInstrs    int64 // instructions of one constant expression
 
-	// Of one function. Branches are br, br_if, if, each target of br_table, and what metering adds: one for a loop and
-	// one for an instruction that pays by length.
+	// Of one function. Branches are br, br_if, if, each target of br_table, and one for what metering adds to a loop, and
+	// to an instruction that pays by length.
 	BodyBytes        int64
 	Locals           int64 // parameters included
 	Nesting          int64 // blocks inside blocks
