@@ -17,9 +17,15 @@ func memories() []Module {
 	touchAll := konst(0) + set(1) + touch
 	fill := konst(0) + konst(1) + konst(mostBytes) + memoryFill
 	manyFuel := func(g *limits.Guest) { g.Fuel = 1 << 60 }
-	beyond := ends("a fill of four gigabytes, with fuel for it", "guest-trap: memory-out-of-bounds",
-		guest{handler: konst(0) + konst(1) + konst(-1) + memoryFill + konst(0)})
+	const behind = "guest-trap: memory-out-of-bounds"
+	beyond := ends("a fill of four gigabytes, with fuel for it", behind, guest{handler: konst(0) + konst(1) + konst(-1) + memoryFill + konst(0)})
 	beyond.Change = manyFuel
+	onePage := func(page int32) string { return konst(page*4096) + konst(1) + store8 }
+	everyPage := ""
+	for page := range int32(mostBytes / 4096) {
+		everyPage += onePage(page)
+	}
+	const last = mostBytes - 8
 	bigSegment := times(1<<20, "x")
 	return []Module{
 		endless("touching all memory, grown at once", guest{handler: atOnce + forever(touchAll)}),
@@ -39,9 +45,9 @@ func memories() []Module {
 		endless("growing where there is no room", guest{handler: atOnce + forever(konst(1)+grow+drop)}),
 		endless("growing by 65535 pages", guest{handler: forever(konst(65_535) + grow + drop)}),
 		endless("growing by four billion pages", guest{handler: forever(konst(-1) + grow + drop)}),
-		ends("a fill of four gigabytes", "out-of-fuel", guest{handler: konst(0) + konst(1) + konst(-1) + memoryFill + konst(0)}),
+		ends("a fill of four gigabytes", behind, guest{handler: konst(0) + konst(1) + konst(-1) + memoryFill + konst(0)}),
 		beyond,
-		ends("a copy of four gigabytes", "out-of-fuel", guest{handler: konst(1) + konst(0) + konst(-1) + memoryCopy + konst(0)}),
+		ends("a copy of four gigabytes", behind, guest{handler: konst(1) + konst(0) + konst(-1) + memoryCopy + konst(0)}),
 		ends("a segment that was dropped", "guest-trap: memory-out-of-bounds", guest{
 			passive: bigSegment, handler: dataDrop0 + konst(0) + konst(0) + konst(1) + memoryInit0 + konst(0),
 		}),
@@ -53,6 +59,17 @@ func memories() []Module {
 			memory: "\x01\x01" + uleb(1<<16), handler: konst(65_535) + grow + failed + when(unreachable) + konst(0),
 		}),
 		ends("all memory from the start", "", guest{memory: "\x00" + uleb(mostPages), handler: touchAll + konst(8)}),
+		ends("all memory from the start, with data at its end", "", guest{
+			memory: "\x00" + uleb(mostPages), handler: touchAll + konst(8),
+			more: func(m *module) { m.data = append(m.data, "\x00"+konst(last)+end+vec("the last")) },
+		}),
+		ends("all memory, filled before and filled again", "", guest{
+			memory: "\x00" + uleb(mostPages), init: fill, handler: konst(0) + konst(2) + konst(mostBytes) + memoryFill + konst(0) + konst(0) + store + konst(0),
+		}),
+		ends("touching all memory without a loop", "", guest{memory: "\x00" + uleb(mostPages), handler: everyPage + konst(8)}),
+		endless("touching all memory without a loop, after a loop", guest{
+			memory: "\x00" + uleb(mostPages), handler: loop(bump(1)+get(1)+konst(1<<20)+ltU+brIf0) + everyPage + forever(everyPage),
+		}),
 	}
 }
 

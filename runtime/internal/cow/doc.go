@@ -1,7 +1,7 @@
 // Package cow gives WebAssembly instances a linear memory that can be set back to an image in the time that the pages
 // which were written take, however large the image is.
 //
-// On Linux an image is a sealed memfd, and a memory is one reservation of address space:
+// On Linux an image is a sealed memfd, without the zeros at its end, and a memory is one reservation of address space:
 //
 //	base                    image size                size now                 limit
 //	│ private mapping of     │ anonymous memory,       │ reserved, never        │

@@ -117,12 +117,12 @@ func (m *mapped) Close() error {
 	return unix.MunmapPtr(p, n)
 }
 
-// put writes the content of the image to a range of the memory, or zeros past the image, and returns its length in pages.
+// put writes the content of the image to a range of the memory, or zeros past its data, and returns its length in pages.
 func (m *mapped) put(from, to uint64) int {
-	if end := min(to, m.image.size); from < end {
-		copy(m.all[from:end], m.image.content[from:end])
+	if end := min(to, m.image.data); from < end {
+		m.image.read(m.all[from:end], from)
 	}
-	if start := max(from, m.image.size); start < to {
+	if start := max(from, m.image.data); start < to {
 		clear(m.all[start:to])
 	}
 	return int((to - from) / uint64(os.Getpagesize()))
@@ -182,6 +182,7 @@ type mappedImage struct {
 	system  *mappedSystem
 	fd      int
 	size    uint64
+	data    uint64 // bytes of the file: those of the image but for zeros at its end that nobody has touched
 	content []byte // of the file, for reading
 }
 
@@ -190,19 +191,59 @@ func (i *mappedImage) seal() error {
 	if err := unix.Ftruncate(i.fd, int64(i.size)); err != nil {
 		return fmt.Errorf("cutting the image to %d bytes: %w", i.size, err)
 	}
+	if err := i.cut(); err != nil {
+		return err
+	}
 	const seals = unix.F_SEAL_WRITE | unix.F_SEAL_GROW | unix.F_SEAL_SHRINK | unix.F_SEAL_SEAL
 	if _, err := unix.FcntlInt(uintptr(i.fd), unix.F_ADD_SEALS, seals); err != nil {
 		return fmt.Errorf("sealing the image: %w", err)
 	}
-	if i.size == 0 {
+	if i.data == 0 {
 		return nil
 	}
-	p, err := unix.MmapPtr(i.fd, 0, nil, uintptr(i.size), unix.PROT_READ, unix.MAP_SHARED)
+	p, err := unix.MmapPtr(i.fd, 0, nil, uintptr(i.data), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
 		return fmt.Errorf("mapping the image: %w", err)
 	}
-	i.content = unsafe.Slice((*byte)(p), i.size)
+	i.content = unsafe.Slice((*byte)(p), i.data)
 	return nil
+}
+
+// cut leaves out of the file what was never touched at its end. Whoever wrote to such a page of a mapping of the file would
+// make two of it: one of the file, and a private copy.
+func (i *mappedImage) cut() error {
+	for at := int64(0); ; {
+		start, err := unix.Seek(i.fd, at, unix.SEEK_DATA)
+		if errors.Is(err, unix.ENXIO) { // there is no more
+			break
+		}
+		if err == nil {
+			at, err = unix.Seek(i.fd, start, unix.SEEK_HOLE)
+		}
+		if err != nil {
+			return fmt.Errorf("looking for the end of the image: %w", err)
+		}
+		i.data = uint64(at)
+	}
+	if err := unix.Ftruncate(i.fd, int64(i.data)); err != nil {
+		return fmt.Errorf("cutting the image to %d bytes of data: %w", i.data, err)
+	}
+	return nil
+}
+
+// readBytes is the size from which on a piece of the image is read, and not copied from its mapping, which would count as
+// memory of the process then.
+const readBytes = 1 << 20
+
+// read fills b with the image from an offset on.
+func (i *mappedImage) read(b []byte, from uint64) {
+	n := 0
+	if len(b) >= readBytes {
+		n, _ = unix.Pread(i.fd, b, int64(from)) // what it leaves out is copied
+	}
+	if n = max(n, 0); n < len(b) {
+		copy(b[n:], i.content[from+uint64(n):])
+	}
 }
 
 // Memory implements Image.
@@ -212,7 +253,7 @@ func (i *mappedImage) Memory(limit uint64) (Memory, error) {
 		return nil, err
 	}
 	m := &mapped{system: i.system, image: i, all: all, high: i.size}
-	if err := mapOver(all, i.fd, i.size, unix.MAP_PRIVATE); err != nil {
+	if err := mapOver(all, i.fd, i.data, unix.MAP_PRIVATE); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil

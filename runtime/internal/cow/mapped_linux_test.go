@@ -1,6 +1,8 @@
 package cow
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"strconv"
 	"strings"
@@ -65,6 +67,50 @@ func TestImage(t *testing.T) {
 		_, err = unix.FcntlInt(uintptr(i.fd), unix.F_ADD_SEALS, unix.F_SEAL_EXEC)
 		require.ErrorIs(t, err, unix.EPERM)
 	})
+}
+
+// Memory that the image has but nobody has touched is no memory of the image's file, so that writing to it makes one page of
+// it, not two.
+func TestImage_UntouchedEnd(t *testing.T) {
+	const size = 64 * pageBytes
+	s, err := Open(Scan)
+	if err != nil {
+		t.Skip(err)
+	}
+	template, err := s.Template(size)
+	require.NoError(t, err)
+	template.Reallocate(size)[3*pageBytes] = 1
+	made, err := template.Freeze(size)
+	require.NoError(t, err)
+	image := made.(*mappedImage)
+	require.Equal(t, uint64(3*pageBytes+os.Getpagesize()), image.data)
+	memory, err := image.Memory(size)
+	require.NoError(t, err)
+	b := memory.Reallocate(size)
+	for range 2 {
+		require.Equal(t, 1, bytes.Count(b, []byte{1}))
+		require.Equal(t, byte(1), b[3*pageBytes])
+		for i := range b {
+			b[i] = 2
+		}
+		_, err = memory.Reset()
+		require.NoError(t, err)
+	}
+	var file unix.Stat_t
+	require.NoError(t, unix.Fstat(image.fd, &file))
+	require.LessOrEqual(t, file.Blocks*512, int64(4*pageBytes), "what was written isn't in the file")
+	require.NoError(t, errors.Join(memory.Close(), image.Close(), template.Close(), s.Close()))
+}
+
+// A long piece of the image comes back as a short one does.
+func TestImage_LongPieces(t *testing.T) {
+	const size = 3 * readBytes
+	m := memoryOf(t, Scan, size, size)
+	b := m.Reallocate(size)
+	clear(b[1:])
+	_, err := m.Reset()
+	require.NoError(t, err)
+	require.Equal(t, size, bytes.Count(b, []byte{1}))
 }
 
 func TestGivingBack(t *testing.T) {
