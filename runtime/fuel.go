@@ -40,7 +40,7 @@ type fuel struct {
 	limit   int64
 	granted int64
 	slice   int64
-	most    int64 // largest slice for the memory that the guest has
+	most    int64     // largest slice for the memory that the guest has
 	noted   int64     // used when it was first seen past the last multiple of maxSlice, or where the guest was ended
 	since   time.Time // start of what is measured for the next slice
 	base    int64     // used then
