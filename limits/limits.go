@@ -43,6 +43,7 @@ const (
 // Bounds of the instances that a module's messages run in.
 const (
 	IdleInstances = 256              // of all modules, above which none is kept; each module keeps one a processor
+	ReservedBytes = 1 << 40          // of address space, for the memories of all instances; at most half of what the process may map
 	InstanceTrim  = 10 * time.Second // idle, after which an instance gives back the memory that its messages wrote
 	InstanceIdle  = time.Minute      // idle, after which an instance is thrown away
 	InstanceSweep = 5 * time.Second  // between two looks for such

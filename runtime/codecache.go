@@ -36,7 +36,7 @@ type codeCache struct {
 // compiler compiles a metered module into the folder dir. It returns a *hostFault for what isn't the module's fault.
 type compiler func(ctx context.Context, dir string, metered []byte) error
 
-// hostFault is a failure to compile that isn't the module's fault.
+// hostFault is a failure to compile or to initialise that isn't the module's fault.
 type hostFault struct{ err error }
 
 // Error implements error.

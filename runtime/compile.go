@@ -87,7 +87,11 @@ func (e *Engine) CompileFor(ctx context.Context, name string, wasm []byte, g lim
 		return nil, refused(StageInterface, errors.Join(err, m.free(ctx)))
 	}
 	if err := m.initialise(ctx, g); err != nil {
-		return nil, refused(StageInitialise, errors.Join(err, m.free(ctx)))
+		err = errors.Join(err, m.free(ctx))
+		if errors.As(err, &fault) {
+			return nil, fmt.Errorf("runtime: module %s: %w", name, err)
+		}
+		return nil, refused(StageInitialise, err)
 	}
 	e.remember(m)
 	return m, nil

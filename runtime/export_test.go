@@ -13,6 +13,9 @@ func NewWith(ctx context.Context, o Options, method cow.Method) (*Engine, error)
 	return newEngine(ctx, o, method)
 }
 
+// BoundRoom bounds the address space of the memories of all instances.
+func (e *Engine) BoundRoom(bytes int64) { e.memories.Bound(bytes) }
+
 // Idle returns how many instances of a module no call has.
 func (m *Module) Idle() int {
 	m.pool.mu.Lock()

@@ -18,11 +18,15 @@ import (
 // Fuel is granted in slices, each of which should take a guest about sliceDuration: the cost of a unit of fuel varies
 // more than a hundredfold between guests, and within one that turns from arithmetic to memory that no cache holds. The
 // largest slice is what such a turn can take by surprise; a slice never goes past a multiple of it.
+//
+// The worst turn is to memory that the kernel has not given yet: some microseconds for a page, which a guest touches with
+// three instructions. All pages of surpriseBytes take less than 10 ms. Who has more memory gets the smallest slices.
 const (
 	sliceDuration = time.Millisecond
 	firstSlice    = 50_000
 	minSlice      = 10_000
 	maxSlice      = 100_000
+	surpriseBytes = 12 * limits.MiB
 )
 
 // fuel is what one call may still use.
@@ -36,6 +40,7 @@ type fuel struct {
 	limit   int64
 	granted int64
 	slice   int64
+	most    int64     // largest slice for the memory that the guest has
 	noted   int64     // used when it was first seen past the last multiple of maxSlice, or where the guest was ended
 	since   time.Time // start of what is measured for the next slice
 	base    int64     // used then
@@ -45,7 +50,7 @@ type fuel struct {
 type fuelKey struct{}
 
 func newFuel(call *messaging.Call, limit int64) *fuel {
-	return &fuel{call: call, limit: limit, slice: firstSlice, since: time.Now()}
+	return &fuel{call: call, limit: limit, slice: firstSlice, most: maxSlice, since: time.Now()}
 }
 
 // registerYield provides the function that metered modules call at their safe points.
@@ -61,7 +66,7 @@ func registerYield(ctx context.Context, r wazero.Runtime) error {
 
 // yield takes the value of the fuel global and returns its new value, or panics with the typed error that ends the
 // call. math.MinInt64 means that the guest's calls nest too deep.
-func yield(ctx context.Context, _ api.Module, stack []uint64) {
+func yield(ctx context.Context, guest api.Module, stack []uint64) {
 	f, ok := ctx.Value(fuelKey{}).(*fuel)
 	if !ok {
 		panic(errors.New("runtime: a guest ran outside of a call"))
@@ -71,15 +76,25 @@ func yield(ctx context.Context, _ api.Module, stack []uint64) {
 		depth := f.call.Limits().CallDepth
 		panic(&limits.Error{Name: limits.NameCallDepth, Limit: depth, Actual: depth + 1})
 	}
-	next, err := f.grant(left, time.Now())
+	now := time.Now()
+	f.expect(guest.Memory().Size())
+	next, err := f.grant(left, now)
 	if err == nil {
-		err = f.call.Check(ctx)
+		err = f.call.CheckAt(ctx, now)
 	}
 	if err != nil {
 		f.noted = f.spent(left)
 		panic(err)
 	}
 	stack[0] = uint64(next)
+}
+
+// expect bounds the slices of a guest with so many bytes of memory.
+func (f *fuel) expect(bytes uint32) {
+	f.most = maxSlice
+	if bytes > surpriseBytes {
+		f.most = minSlice
+	}
 }
 
 // grant returns the next value of the guest's fuel, which has left (negative: it overdrew). Whether it fails depends
@@ -93,7 +108,7 @@ func (f *fuel) grant(left int64, now time.Time) (int64, error) {
 	if (used-1)/maxSlice > (f.noted-1)/maxSlice {
 		f.noted = used
 	}
-	next := min(f.slice, f.limit-used, (maxSlice-used%maxSlice)%maxSlice)
+	next := min(f.slice, f.most, f.limit-used, (maxSlice-used%maxSlice)%maxSlice)
 	f.granted = used + next
 	return next, nil
 }

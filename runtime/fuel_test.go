@@ -1,13 +1,17 @@
 package runtime
 
 import (
+	"context"
+	"encoding/binary"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/tetratelabs/wazero"
 	"pgregory.net/rapid"
 
 	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/wasi/messaging"
 )
 
 // A guest that runs blocks of given costs, and yields where its fuel is below zero, is ended at the same block whatever
@@ -83,4 +87,28 @@ func TestFuel_SlicesAimAtTheirDuration(t *testing.T) {
 			require.EqualValues(t, map[time.Duration]int64{0: maxSlice, time.Hour: minSlice}[took], f.slice)
 		}
 	})
+}
+
+// Each page that a guest touches for the first time takes the kernel as long as thousands of instructions.
+func TestFuel_MuchMemoryHasSmallSlices(t *testing.T) {
+	r := wazero.NewRuntime(t.Context())
+	defer func() { require.NoError(t, r.Close(t.Context())) }()
+	const pages = surpriseBytes / pageBytes
+	wasm := []byte("\x00asm\x01\x00\x00\x00\x05\x04\x01\x00" + string(binary.AppendUvarint(nil, pages)))
+	guest, err := r.Instantiate(t.Context(), wasm)
+	require.NoError(t, err)
+
+	call := messaging.NewCall(messaging.CallOptions{Limits: limits.DefaultGuest()})
+	f := newFuel(call, 1<<60)
+	ctx := context.WithValue(call.Start(t.Context(), nil), fuelKey{}, f)
+	next := func() int64 {
+		left := int64(-1)
+		stack := []uint64{uint64(left)}
+		yield(ctx, guest, stack)
+		return int64(stack[0])
+	}
+	require.EqualValues(t, firstSlice, next())
+	_, ok := guest.Memory().Grow(1)
+	require.True(t, ok)
+	require.EqualValues(t, minSlice, next())
 }

@@ -39,7 +39,7 @@ func newControls(module api.Module, info meter.Info) controls {
 
 // newInstance returns an instance that is ready for a message.
 func (m *Module) newInstance(ctx context.Context) (*instance, error) {
-	memory, err := m.snapshot.memory.Memory(uint64(m.info.MemoryMax))
+	memory, err := withRoom(ctx, m, func() (cow.Memory, error) { return m.snapshot.memory.Memory(uint64(m.info.MemoryMax)) })
 	if err != nil {
 		return nil, err
 	}

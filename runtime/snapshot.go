@@ -39,7 +39,8 @@ func (m *Module) initialise(ctx context.Context, g limits.Guest) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, errOpaqueInit) {
+	var fault *hostFault
+	if errors.Is(err, errOpaqueInit) || errors.As(err, &fault) {
 		return err
 	}
 	class, _ := classify(err, r.memoryRefused)
@@ -50,9 +51,9 @@ func (m *Module) initialise(ctx context.Context, g limits.Guest) error {
 func (r *run) capture(ctx context.Context) (err error) {
 	defer recoverTo(&err)
 	m := r.module
-	memory, err := m.engine.memories.Template(uint64(m.info.MemoryMax))
+	memory, err := withRoom(ctx, m, func() (cow.Template, error) { return m.engine.memories.Template(uint64(m.info.MemoryMax)) })
 	if err != nil {
-		return err
+		return &hostFault{err}
 	}
 	defer func() {
 		if failed := memory.Close(); err == nil {
@@ -116,7 +117,7 @@ func (m *Module) take(template api.Module, memory cow.Template, fresh []uint64) 
 	}
 	var err error
 	if s.memory, err = memory.Freeze(s.memoryBytes); err != nil {
-		return err
+		return &hostFault{err}
 	}
 	m.snapshot, m.info.DataSegments = s, nil
 	return nil

@@ -141,11 +141,14 @@ func FromContext(ctx context.Context) *Call {
 }
 
 // Check returns ErrInterrupted (with its cause) or ErrTimeout if the call must end now, else nil.
-func (c *Call) Check(ctx context.Context) error {
+func (c *Call) Check(ctx context.Context) error { return c.CheckAt(ctx, time.Now()) }
+
+// CheckAt is Check for who knows what time it is.
+func (c *Call) CheckAt(ctx context.Context, now time.Time) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrInterrupted, context.Cause(ctx))
 	}
-	if !time.Now().Before(c.deadline) {
+	if !now.Before(c.deadline) {
 		return ErrTimeout
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+
+	"github.com/longshore/longshore/limits"
 )
 
 // Method is a way to set a memory back to its image.
@@ -79,8 +81,12 @@ type System struct {
 // system is how a System does it.
 type system interface {
 	template(limit uint64) (Template, error)
+	bound(bytes int64)
 	close() error
 }
+
+// ErrNoRoom says that there is no address space for one more memory. There will be once another one is closed.
+var ErrNoRoom = errors.New("no room for another memory")
 
 // Open returns a System with the first of the methods that works here; without any it tries all of them.
 func Open(methods ...Method) (*System, error) {
@@ -104,6 +110,7 @@ func openMethod(m Method) (*System, error) {
 		return nil, err
 	}
 	s := &System{method: m, impl: impl}
+	s.Bound(limits.ReservedBytes)
 	if err := s.probe(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -112,6 +119,10 @@ func openMethod(m Method) (*System, error) {
 
 // Method returns the method.
 func (s *System) Method() Method { return s.method }
+
+// Bound sets how much address space all memories may take together, instead of limits.ReservedBytes. Of what the process
+// may map it is half at most. Memories on the heap have no such bound.
+func (s *System) Bound(bytes int64) { s.impl.bound(bytes) }
 
 // Template returns a memory of zeros that may grow to limit bytes.
 func (s *System) Template(limit uint64) (Template, error) { return s.impl.template(limit) }

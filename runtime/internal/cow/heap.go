@@ -5,6 +5,8 @@ type heapSystem struct{}
 
 func (heapSystem) template(limit uint64) (Template, error) { return &heapMemory{limit: limit}, nil }
 
+func (heapSystem) bound(int64) {}
+
 func (heapSystem) close() error { return nil }
 
 // heapImage is an image on the Go heap.

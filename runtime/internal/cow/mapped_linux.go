@@ -21,19 +21,6 @@ type mapped struct {
 	entries []byte // of restoreRead, made when first needed
 }
 
-// reserve returns n bytes of address space, zero when first read, without huge pages.
-func reserve(n uint64) ([]byte, error) {
-	const access, flags = unix.PROT_READ | unix.PROT_WRITE, unix.MAP_PRIVATE | unix.MAP_ANON | unix.MAP_NORESERVE
-	p, err := unix.MmapPtr(-1, 0, nil, uintptr(n), access, flags)
-	if err != nil {
-		return nil, fmt.Errorf("reserving %d bytes of address space: %w", n, err)
-	}
-	all := unsafe.Slice((*byte)(p), n)
-	// A kernel without huge pages refuses the advice: then there are none.
-	_ = unix.Madvise(all, unix.MADV_NOHUGEPAGE)
-	return all, nil
-}
-
 // mapOver puts a file's content at the start of a reservation.
 func mapOver(all []byte, fd int, n uint64, flags int) error {
 	if n == 0 {
@@ -41,7 +28,7 @@ func mapOver(all []byte, fd int, n uint64, flags int) error {
 	}
 	const access = unix.PROT_READ | unix.PROT_WRITE
 	if _, err := unix.MmapPtr(fd, 0, unsafe.Pointer(&all[0]), uintptr(n), access, flags|unix.MAP_FIXED|unix.MAP_NORESERVE); err != nil {
-		return fmt.Errorf("mapping %d bytes: %w", n, err)
+		return noRoom(fmt.Errorf("mapping %d bytes: %w", n, err))
 	}
 	_ = unix.Madvise(all[:n], unix.MADV_NOHUGEPAGE) // as in reserve
 	return nil
@@ -112,9 +99,9 @@ func (m *mapped) Close() error {
 	if m.all == nil {
 		return nil
 	}
-	p, n := unsafe.Pointer(&m.all[0]), uintptr(len(m.all))
+	all := m.all
 	m.all = nil
-	return unix.MunmapPtr(p, n)
+	return m.system.room.release(all)
 }
 
 // put writes the content of the image to a range of the memory, or zeros past its data, and returns its length in pages.
@@ -140,17 +127,16 @@ func (s *mappedSystem) template(limit uint64) (Template, error) {
 	if err != nil {
 		return nil, fmt.Errorf("memfd_create: %w", err)
 	}
-	t := &mappedTemplate{fd: fd}
+	t := &mappedTemplate{mapped: mapped{system: s, image: &mappedImage{}}, fd: fd}
 	if err := unix.Ftruncate(fd, int64(limit)); err != nil {
 		return nil, errors.Join(fmt.Errorf("growing a memfd to %d bytes: %w", limit, err), t.Close())
 	}
-	if t.all, err = reserve(limit); err != nil {
+	if t.all, err = s.room.reserve(limit); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	if err := mapOver(t.all, fd, limit, unix.MAP_SHARED); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
-	t.system, t.image = s, &mappedImage{}
 	return t, nil
 }
 
@@ -203,7 +189,7 @@ func (i *mappedImage) seal() error {
 	}
 	p, err := unix.MmapPtr(i.fd, 0, nil, uintptr(i.data), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
-		return fmt.Errorf("mapping the image: %w", err)
+		return noRoom(fmt.Errorf("mapping the image: %w", err))
 	}
 	i.content = unsafe.Slice((*byte)(p), i.data)
 	return nil
@@ -248,7 +234,7 @@ func (i *mappedImage) read(b []byte, from uint64) {
 
 // Memory implements Image.
 func (i *mappedImage) Memory(limit uint64) (Memory, error) {
-	all, err := reserve(max(limit, i.size, pageBytes))
+	all, err := i.system.room.reserve(max(limit, i.size, pageBytes))
 	if err != nil {
 		return nil, err
 	}

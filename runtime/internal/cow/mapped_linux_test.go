@@ -185,3 +185,29 @@ func TestReading(t *testing.T) {
 		require.Zero(t, pages)
 	})
 }
+
+func TestRoom(t *testing.T) {
+	s, err := Open(Copy)
+	require.NoError(t, err)
+	r := &s.impl.(*mappedSystem).room
+	require.Zero(t, r.taken.Load(), "trying the method leaves nothing")
+	s.Bound(3 * pageBytes)
+	template, err := s.Template(pageBytes)
+	require.NoError(t, err)
+	image, err := template.Freeze(pageBytes)
+	require.NoError(t, err)
+	memory, err := image.Memory(3 * pageBytes)
+	require.NoError(t, err, "a template that is frozen takes none")
+	_, err = image.Memory(pageBytes)
+	require.ErrorIs(t, err, ErrNoRoom)
+	require.NoError(t, memory.Close())
+	_, err = image.Memory(4 * pageBytes)
+	require.ErrorIs(t, err, ErrNoRoom)
+	require.Zero(t, r.taken.Load())
+
+	s.Bound(1 << 62)
+	_, err = r.reserve(1 << 61)
+	require.ErrorIs(t, err, ErrNoRoom, "the kernel says so too")
+	require.Zero(t, r.taken.Load())
+	require.NoError(t, errors.Join(memory.Close(), image.Close(), template.Close(), s.Close()))
+}

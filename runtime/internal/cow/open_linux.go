@@ -9,6 +9,7 @@ import (
 
 // mappedSystem keeps memories in mappings of their own.
 type mappedSystem struct {
+	room    room
 	pagemap int // file descriptor; -1 if the method needs none
 	restore func(m *mapped, end uint64) (pages int, err error)
 }
@@ -34,6 +35,8 @@ func open(m Method) (system, error) {
 	}
 	return s, nil
 }
+
+func (s *mappedSystem) bound(bytes int64) { s.room.bound(bytes) }
 
 func (s *mappedSystem) close() error {
 	if s.pagemap < 0 {
