@@ -67,6 +67,8 @@ type CallOptions struct {
 	Draining func() bool
 	// Config is what wasi:config gives the guest.
 	Config []Pair
+	// Store is the key-value store. Nil denies access to all buckets.
+	Store Store
 	// Log is given each line (without its end) that the guest writes to "stdout" or "stderr": raw guest bytes, bounded
 	// by Limits.LogBytes in all, and valid only while Log runs. May be nil.
 	Log func(stream string, line []byte)
@@ -88,6 +90,9 @@ type Call struct {
 
 	outbox      []Outgoing
 	outboxBytes int64
+
+	storeOps int64
+	cursors  []string // that list-keys gave out: the key that each stands behind
 
 	log logCapture
 }
