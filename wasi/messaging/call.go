@@ -113,6 +113,9 @@ func (c *Call) Outbox() []Outgoing { return c.outbox }
 // Messages returns what the call was made with, for a guest that is not a module. They must not be changed.
 func (c *Call) Messages() []Message { return append([]Message{c.o.Message}, c.o.More...) }
 
+// Store returns the store that the call was given, for a guest that is not a module; nil if there is none.
+func (c *Call) Store() Store { return c.o.Store }
+
 // HostCalls returns how often the guest called the host.
 func (c *Call) HostCalls() int64 { return c.hostCalls }
 
