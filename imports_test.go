@@ -30,7 +30,7 @@ var layers = []struct {
 	{"wasi/messaging", []string{"limits"}},
 	{"runtime/internal/wasmbin", []string{"limits"}},
 	{"runtime/internal/meter", []string{"limits", "runtime/internal/wasmbin"}},
-	{"runtime/internal/cow", nil},
+	{"runtime/internal/cow", []string{"limits"}},
 	{"runtime", []string{"limits", "runtime/internal", "wasi/messaging"}},
 	{"internal/filter", []string{"limits"}},
 	{"dispatcher", []string{"limits", "signedctx", "substrate", "wasi/messaging", "runtime", "internal/filter"}},

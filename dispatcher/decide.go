@@ -48,6 +48,7 @@ const (
 	atGuest                       // the guest was run
 	atSeal                        // the guest succeeded, but what it published couldn't be sealed
 	atCommit                      // the guest succeeded, but the queue refused what it published
+	atConflict                    // the guest succeeded, but values that it read changed before the commit, again and again
 )
 
 // refusedOutbox says why the queue didn't take what a guest published.
@@ -138,6 +139,10 @@ func decide(f finding, attempt int, p policy, chance float64) decision {
 		return release(ReasonSealFailed, 0, pause)
 	case atCommit:
 		return decideCommit(f.refused, attempt, p, chance)
+	case atConflict:
+		d := release(ReasonKeyvalueConflict, retryDelay(p.retry, 1, chance), goOn)
+		d.noted = true
+		return d
 	}
 	return release(ReasonInterrupted, 0, pause)
 }

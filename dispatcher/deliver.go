@@ -34,6 +34,7 @@ func (d *delivery) comesTo(f finding) { d.finding, d.over = f, true }
 type job struct {
 	deliveries []*delivery
 	turn       *turn
+	reruns     int      // of the deliveries, because of conflicts
 	leases     []*lease // of the deliveries, and of those that are older
 	runs       []*run   // calls whose outcome counts
 	// ctx is done once one of the leases is lost.
@@ -91,6 +92,11 @@ func (c *consumer) deliver(p phases, j *job) {
 		j.each(c.begin)
 		c.invoke(p, j)
 	}
+	c.settleAll(p, j)
+}
+
+// settleAll settles what a job has come to.
+func (c *consumer) settleAll(p phases, j *job) {
 	j.turn.done() // what follows needs no worker
 	for _, u := range j.units() {
 		c.settle(p, u)
@@ -105,9 +111,7 @@ func chance() float64 {
 // end gives back what the job holds. The leases are left as they are: they were settled, or are lost.
 func (j *job) end() {
 	j.turn.done()
-	for _, r := range j.runs {
-		r.outbox.release()
-	}
+	j.releaseRuns()
 	for _, l := range j.leases {
 		l.letGo()
 	}

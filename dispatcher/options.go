@@ -75,6 +75,8 @@ type Consumer struct {
 	Publish []string
 	// Clients are the names that the guest may connect to besides "default".
 	Clients []string
+	// Buckets are those of the tenant whose values the guest may read and write. They need a Queue that is a ValueStore.
+	Buckets []string
 	// Filter is an expression over a message: see package internal/filter. What it doesn't take is acknowledged unrun. "" takes
 	// all. It belongs to a consumer that shares its lane with none.
 	Filter string
@@ -168,6 +170,9 @@ func (o Options) validate() error {
 		for _, fault := range c.faults() {
 			faults = append(faults, fmt.Errorf("dispatcher: consumer %q: %w", c.Name, fault))
 		}
+		if _, keeps := o.Queue.(ValueStore); len(c.Buckets) > 0 && !keeps {
+			faults = append(faults, fmt.Errorf("dispatcher: consumer %q: it is granted buckets, and the queue keeps no values", c.Name))
+		}
 	}
 	return errors.Join(faults...)
 }
@@ -224,6 +229,11 @@ func (c Consumer) faults() []error {
 		"retry from %s to %s: want a base over 0 and a cap not below it", c.Retry.Base, c.Retry.Cap)
 	if _, err := c.filter(); err != nil {
 		out = append(out, fmt.Errorf("filter: %w", err))
+	}
+	for _, b := range c.Buckets {
+		if err := substrate.ValidBucket(b); err != nil {
+			out = append(out, err)
+		}
 	}
 	for _, e := range c.NonRetryable {
 		check(slices.Contains(guestErrors(), e), "non-retryable %.80q: want one of %v", e, guestErrors())

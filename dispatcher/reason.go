@@ -50,11 +50,14 @@ const (
 
 	ReasonOutboxRefused = "outbox-refused" // then ": " and the case of the publish error
 	ReasonSealFailed    = "seal-failed"
-	ReasonLeaseLost     = "lease-lost"
-	ReasonStorageError  = "storage-error"
-	ReasonMaxAttempts   = "max-attempts"   // by a claim: as substrate.ReasonMaxAttempts
-	ReasonCorrupt       = "corrupt-record" // by a claim: as substrate.ReasonCorrupt
-	ReasonMissing       = "missing-record" // by a claim: as substrate.ReasonMissing
+
+	ReasonKeyvalueConflict = "keyvalue-conflict"
+
+	ReasonLeaseLost    = "lease-lost"
+	ReasonStorageError = "storage-error"
+	ReasonMaxAttempts  = "max-attempts"   // by a claim: as substrate.ReasonMaxAttempts
+	ReasonCorrupt      = "corrupt-record" // by a claim: as substrate.ReasonCorrupt
+	ReasonMissing      = "missing-record" // by a claim: as substrate.ReasonMissing
 
 	ReasonCrashed = "crashed" // by the log: as substrate.ReasonCrashed
 
@@ -72,7 +75,7 @@ func Reasons() []string {
 		ReasonContextMismatch,
 		ReasonStaleFence, ReasonStale, ReasonBatchDivided, ReasonFenceLimit, ReasonOtherTarget, ReasonFiltered, ReasonFilterFailed, ReasonUnsupportedFeature,
 		ReasonCircuitOpen, ReasonRejected, ReasonSkipped, ReasonSkippedOut,
-		ReasonOutboxRefused, ReasonSealFailed, ReasonLeaseLost, ReasonStorageError, ReasonMaxAttempts,
+		ReasonOutboxRefused, ReasonSealFailed, ReasonKeyvalueConflict, ReasonLeaseLost, ReasonStorageError, ReasonMaxAttempts,
 		ReasonCorrupt, ReasonMissing, ReasonCrashed, ReasonTTLExpired, ReasonDeadline,
 	}
 }

@@ -14,6 +14,7 @@ import (
 type run struct {
 	deliveries []*delivery
 	outbox     *outbox
+	values     *view // nil if there are none
 	outcome    runtime.Outcome
 	published  []messaging.Outgoing // by a call that ended well
 }
@@ -26,7 +27,7 @@ func (c *consumer) newRun(deliveries []*delivery) *run {
 	}
 	r := &run{deliveries: deliveries, outbox: &outbox{
 		queue: c.queue, context: c.context, principal: c.principal, grants: c.Publish, parents: parents,
-	}}
+	}, values: c.newView()}
 	for _, d := range deliveries {
 		d.run = r
 	}
@@ -44,7 +45,7 @@ func (c *consumer) call(p phases, j *job, deliveries []*delivery, d time.Duratio
 	}
 	bounds := c.Limits
 	bounds.CallDuration = d
-	call := messaging.NewCall(messaging.CallOptions{
+	options := messaging.CallOptions{
 		Message:  messages[0],
 		More:     messages[1:],
 		Limits:   bounds,
@@ -54,7 +55,11 @@ func (c *consumer) call(p phases, j *job, deliveries []*delivery, d time.Duratio
 		Withdraw: r.outbox.withdraw,
 		Draining: func() bool { return p.claim.Err() != nil },
 		Log:      func(stream string, line []byte) { c.guestWrote(deliveries[0], stream, line) },
-	})
+	}
+	if r.values != nil {
+		options.Store = r.values
+	}
+	call := messaging.NewCall(options)
 	r.outcome = c.runGuest(p, j, call)
 	j.turn.spent(r.outcome.FuelUsed)
 	if r.outcome.Class == runtime.OK {
@@ -129,8 +134,11 @@ func (r *run) seal(acked map[string]bool) ([]substrate.Message, error) {
 	return sealed, nil
 }
 
-// shares reports whether a run of several messages published something that belongs to all of them.
+// shares reports whether a run of several messages published something that belongs to all of them, or wrote values.
 func (r *run) shares() bool {
+	if len(r.deliveries) > 1 && r.values.wrote() {
+		return true
+	}
 	for _, p := range r.published {
 		if len(r.deliveries) > 1 && causeOf(p) == "" {
 			return true

@@ -9,6 +9,7 @@ import (
 // unit is what is settled in one commit: the deliveries of one run with what it published, or those that were never run.
 type unit struct {
 	run        *run // nil if there was none
+	job        *job
 	deliveries []*delivery
 	decisions  []decision
 }
@@ -19,9 +20,9 @@ func (j *job) units() []*unit {
 	concluded := map[*run]bool{}
 	for _, r := range j.runs {
 		concluded[r] = true
-		units = append(units, &unit{run: r, deliveries: r.deliveries})
+		units = append(units, &unit{run: r, job: j, deliveries: r.deliveries})
 	}
-	rest := &unit{}
+	rest := &unit{job: j}
 	for _, d := range j.deliveries {
 		if !concluded[d.run] {
 			rest.deliveries = append(rest.deliveries, d)
@@ -60,7 +61,9 @@ func (c *consumer) settle(p phases, u *unit) {
 	case errors.Is(err, substrate.ErrStaleFence):
 		u.passOverStale(err)
 		c.settle(p, u)
-	case isRefusal && len(outbox) > 0:
+	case errors.Is(err, substrate.ErrConflict):
+		c.conflicted(p, u, err)
+	case isRefusal && (len(outbox) > 0 || u.commitsValues()):
 		refused.before = c.condition.outboxRefused(refused.topic)
 		u.redecide(c, finding{end: atCommit, refused: refused}, err)
 		c.settle(p, u)
@@ -176,9 +179,9 @@ func (c *consumer) settleApart(p phases, u *unit) {
 			if o.finding.handled() {
 				o.finding = finding{end: atStale} // the newest of its key was handled
 			}
-			c.settle(p, &unit{deliveries: []*delivery{o}})
+			c.settle(p, &unit{job: u.job, deliveries: []*delivery{o}})
 		}
-		c.settle(p, &unit{run: u.run, deliveries: []*delivery{d}})
+		c.settle(p, &unit{run: u.run, job: u.job, deliveries: []*delivery{d}})
 	}
 }
 
@@ -269,13 +272,14 @@ func (u *unit) settlements(receipts []Receipt) []substrate.Settlement {
 func (c *consumer) commit(p phases, u *unit, outbox []substrate.Message, receipts []Receipt) error {
 	settlements := u.settlements(receipts)
 	for {
-		err := c.queue.Settle(p.settle, settlements, outbox)
+		err := c.settleIn(p, u, settlements, outbox)
 		if err == nil {
 			c.storageWorked(settling)
 			return nil
 		}
 		_, refused := refusedBy(err)
-		if final(err) || errors.Is(err, substrate.ErrStaleFence) || (refused && len(outbox) > 0) {
+		if final(err) || errors.Is(err, substrate.ErrStaleFence) || errors.Is(err, substrate.ErrConflict) ||
+			(refused && (len(outbox) > 0 || u.commitsValues())) {
 			return err
 		}
 		ctx := u.deliveries[0].lease.ctx

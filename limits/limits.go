@@ -102,6 +102,21 @@ const (
 	SettleAtStop        = 5 * time.Second // that settlements get after the grace period
 )
 
+// Bounds of the key-value store that guests share.
+const (
+	StoredKeyBytes     = 256
+	StoredValueBytes   = 1 * MiB
+	StoredCommitBytes  = 4 * MiB // keys and values that one guest call writes
+	StoreOperations    = 1_000   // of one guest call, all functions and buckets together
+	StorePageKeys      = 256     // of one list of a bucket's keys
+	BucketBytes        = 64      // of a bucket's name
+	BucketsPerTenant   = 256     // that hold something, or did since the host started
+	StoreReruns        = 3       // of a message, because what it read changed before its commit
+	StoreRecentWrites  = 65_536  // that the log remembers by the hash of their keys, to tell what changed
+	StoreLooks         = 3       // at what a commit depends on, when memory doesn't tell whether it changed
+	StorePendingBucket = 4_096   // keys of a bucket that the store has not got yet, when a list of its keys waits for it
+)
+
 // Bounds of a message and of what names it.
 const (
 	MessageBytes        = 1 * MiB
@@ -266,6 +281,11 @@ const (
 	NameSkippedSpans   Name = "ranges that the default lane was not owed"
 	NameFenceMarks     Name = "fence marks of a lane"
 	NameHops           Name = "hops"
+	NameStoredKey      Name = "stored key bytes"
+	NameStoredValue    Name = "stored value bytes"
+	NameStoredCommit   Name = "bytes of a call's stored keys and values"
+	NameStoreOps       Name = "store operations"
+	NameBuckets        Name = "buckets of a tenant"
 	NameBackupRecord   Name = "backup record bytes"
 	NameRunning        Name = "running deliveries"
 	NameTokenBytes     Name = "token bytes" //nolint:gosec // the name of a bound

@@ -117,6 +117,9 @@ func (f *settleFrame) apply(s *state, number uint64) {
 		f.items[i].apply(s)
 	}
 	f.outbox.apply(s, number)
+	for i := range f.writes {
+		s.setValue(&f.writes[i], number)
+	}
 }
 
 func (e *settled) apply(s *state) {

@@ -66,6 +66,9 @@ func fuzzFrames() []frame {
 		&settleFrame{items: []settled{
 			{name: lane, position: 4, verdict: Ack, keep: true}, {name: lane, position: 5, verdict: Bury, at: 3, reason: "why", receipt: []byte("r")},
 		}, outbox: publish},
+		&settleFrame{items: []settled{{name: lane, position: 4, verdict: Ack}}, outbox: publish, writes: []valueWrite{
+			{bucket: BucketName{testTenant, testBucket}, key: "k", data: []byte("v")}, {bucket: BucketName{testTenant, testBucket}, key: "l", gone: true},
+		}},
 		&extendFrame{name: lane, position: 3, until: -1},
 		&topicFrame{name: fuzzTopic, paused: true, policy: Policy{MaxDepth: &n}},
 		&redriveFrame{name: lane, at: 3, operator: "op", items: []redriven{{position: 1, origin: fuzzOrigin()}}},

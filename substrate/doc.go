@@ -23,8 +23,9 @@
 // log.go opens and closes, recover.go does what Open has to, mark.go knows where the journal has to end; committer.go is the
 // loop above; publish.go, claim.go, settle.go, dead.go, topics.go and groups.go hold the calls, each with the function that
 // decides its frame (plan.go, of a claim); frame.go is the format; apply.go changes the state of state.go, whose parts are
-// lane.go, stream.go and ordering.go; fences.go keeps the fence marks of lanes; effects.go gathers what the store is owed
-// and writebehind.go writes it; lookup.go reads messages back; ready.go wakes claimers; chores.go drops what nobody needs;
+// lane.go, stream.go and ordering.go; fences.go keeps the fence marks of lanes; values.go reads and commits
+// the values that guests keep, and values_state.go knows when they changed; effects.go gathers what the store is owed and
+// writebehind.go writes it; lookup.go reads messages back; ready.go wakes claimers; chores.go drops what nobody needs;
 // running.go notes what is being handled, and suspect.go what a crash makes of it; backup.go writes the log to a stream,
 // and restore.go makes one of that.
 package substrate

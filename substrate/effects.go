@@ -49,7 +49,8 @@ type effects struct {
 	expiring  map[ref]*expiry           // to put; nil to delete
 	keys      map[keyRef]*firstUse      // to put; nil to delete
 	topics    map[*topic]struct{}
-	bytes     int64 // of the messages to put
+	values    *pendingValues
+	bytes     int64 // of the messages and values to put
 	freed     int64 // bytes of what is deleted from the store
 	lastBytes int64 // an upper bound of the bytes of the rest, which one transaction has to hold
 
@@ -78,6 +79,7 @@ func newEffectsFor(messages int) *effects {
 		expiring: map[ref]*expiry{},
 		keys:     map[keyRef]*firstUse{},
 		topics:   map[*topic]struct{}{},
+		values:   newPendingValues(),
 	}
 }
 
@@ -85,12 +87,12 @@ func newEffectsFor(messages int) *effects {
 func (e *effects) ops() int {
 	return len(e.messages) + len(e.done) + len(e.flights) + len(e.landed) + len(e.dead) + len(e.topics) +
 		len(e.hidden) + len(e.shown) + len(e.expiring) + len(e.keys) + len(e.parked) + len(e.pointers) + len(e.ended) + len(e.fences) +
-		len(e.entries) + len(e.places)
+		len(e.entries) + len(e.places) + e.values.count()
 }
 
 // full reports whether the effects have grown to what one batch, or the memory for them, may hold.
 func (e *effects) full() bool {
-	return len(e.messages)+len(e.hidden) >= limits.WriteBehindLagMessages || e.bytes >= limits.WriteBehindLagBytes ||
+	return len(e.messages)+len(e.hidden)+e.values.count() >= limits.WriteBehindLagMessages || e.bytes >= limits.WriteBehindLagBytes ||
 		e.lastBytes >= limits.WriteBehindLastBytes
 }
 
@@ -259,9 +261,10 @@ type keyRef struct {
 // batch is a cut: what the store is to be given so that it holds the state as of a frame.
 type batch struct {
 	frame  uint64
-	early  []store.Op // messages: nothing names them before last is stored
+	early  []store.Op // messages: nothing names them before last is stored; and values, see cutValues
 	last   []store.Op
 	dead   map[laneRef]*deadRecord // as in effects, for readers until the batch is stored
+	values *pendingValues          // as dead
 	hidden []*delayed              // delayed messages that need not be held in memory once the batch is stored
 	until  map[*topic]uint64       // per topic the last position that the batch holds
 	record []byte                  // the checkpoint
@@ -272,7 +275,7 @@ type batch struct {
 
 // cut turns the effects into a batch. State and effects must be those of exactly the frames up to cp.frame.
 func (e *effects) cut(cp checkpoint) *batch {
-	b := &batch{frame: cp.frame, dead: e.dead, until: map[*topic]uint64{}, record: cp.append(nil), freed: e.freed}
+	b := &batch{frame: cp.frame, dead: e.dead, values: e.values, until: map[*topic]uint64{}, record: cp.append(nil), freed: e.freed}
 	b.early = make([]store.Op, 0, len(e.messages)+len(e.hidden))
 	var of *topic
 	var key store.Topic
@@ -288,6 +291,7 @@ func (e *effects) cut(cp checkpoint) *batch {
 		b.early = append(b.early, store.Op{Key: d.bodyKey(), Body: d.body})
 		b.last = append(b.last, store.Op{Key: d.key(), Body: d.append(nil)})
 	}
+	e.cutValues(b)
 	e.cutState(b)
 	e.cutOptions(b)
 	return b

@@ -43,6 +43,27 @@ var (
 	ErrStaleFence = errors.New("stale fence: a higher token was accepted")
 )
 
+// ErrConflict is returned by SettleValues if something that the settlement depends on has changed since it was read. Nothing
+// was changed: what was read is to be read again, and the handling repeated. A *ConflictError says what changed.
+var ErrConflict = errors.New("conflict: a value that was read has changed")
+
+// ConflictError is an ErrConflict with what changed.
+type ConflictError struct {
+	Bucket string
+	Key    string // "" if the list of the bucket's keys has changed
+}
+
+// Error implements error. The key is quoted.
+func (e *ConflictError) Error() string {
+	if e.Key == "" {
+		return fmt.Sprintf("bucket %s: the list of keys has changed", e.Bucket)
+	}
+	return fmt.Sprintf("bucket %s: key %q has changed", e.Bucket, e.Key)
+}
+
+// Is reports whether target is ErrConflict.
+func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
+
 // StaleFenceError is an ErrStaleFence with what was compared.
 type StaleFenceError struct {
 	Lease Lease

@@ -24,6 +24,7 @@ import (
 //	14 fence   tenant, topic, lane | key | token | at ns                                           frame_fences.go
 //	15 unfence tenant, topic, lane | n, key*
 //	16 quarantine tenant, topic | what | n, (flags (1 number is a hash) | number | quarantine entry without version and places)*  frame_quarantine.go
+//	17 settle and store  as settle | n, (tenant, bucket, key, flags (1 deleted), value)*           frame_values.go
 //
 // Version 1 had neither the flags of settle and discard nor what stands behind the buried of a claim.
 //
@@ -55,6 +56,8 @@ const (
 	kindUnfence = 15
 
 	kindQuarantine = 16
+
+	kindSettleValues = 17
 )
 
 type (
@@ -117,6 +120,7 @@ type (
 		relaxed bool // as for a publish
 		items   []settled
 		outbox  publishFrame
+		writes  []valueWrite
 	}
 
 	settled struct {
@@ -169,7 +173,6 @@ type (
 
 func (*publishFrame) kind() uint8 { return kindPublish }
 func (*claimFrame) kind() uint8   { return kindClaim }
-func (*settleFrame) kind() uint8  { return kindSettle }
 func (*extendFrame) kind() uint8  { return kindExtend }
 func (*topicFrame) kind() uint8   { return kindTopic }
 func (*redriveFrame) kind() uint8 { return kindRedrive }
@@ -320,7 +323,7 @@ func (f *settleFrame) append(b []byte) []byte {
 		b = binary.AppendVarint(append(b, byte(s.verdict), bit(s.keep, 1)), s.at)
 		b = appendString(appendString(b, s.reason), s.receipt)
 	}
-	return f.outbox.append(b)
+	return appendWrites(f.outbox.append(b), f.writes)
 }
 
 func (d *decoder) settle() *settleFrame {
@@ -404,6 +407,8 @@ func decodeFrame(kind uint8, body []byte) (frame, error) {
 		f = d.claim()
 	case kindSettle:
 		f = d.settle()
+	case kindSettleValues:
+		f = d.settleValues()
 	case kindExtend:
 		f = &extendFrame{name: d.laneName(), position: d.uint(), until: d.int()}
 	case kindTopic:

@@ -39,6 +39,14 @@ func ValidGroup(s string) error {
 	return &NameError{Kind: "group", Name: s, Want: `1 to 64 of A-Z a-z 0-9 . _ -, and not "." or ".."`}
 }
 
+// ValidBucket returns a *NameError unless s is the name of a bucket: 1 to 64 of [A-Za-z0-9._-], and not "." or "..".
+func ValidBucket(s string) error {
+	if len(s) >= 1 && len(s) <= limits.BucketBytes && validSegments(s) && !strings.Contains(s, "/") {
+		return nil
+	}
+	return &NameError{Kind: "bucket", Name: s, Want: `1 to 64 of A-Z a-z 0-9 . _ -, and not "." or ".."`}
+}
+
 func validName(tenant, topic string) error {
 	if err := ValidTenant(tenant); err != nil {
 		return err

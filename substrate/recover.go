@@ -112,7 +112,7 @@ func load(st *store.Store) (*recovery, error) {
 	if r.ahead.tenant, r.ahead.topic, r.ahead.position, err = st.LastFrom(r.stored); err != nil {
 		return nil, err
 	}
-	return r, st.Topics(r.loadTopic)
+	return r, errors.Join(st.Topics(r.loadTopic), st.Buckets(r.loadBucket))
 }
 
 func (r *recovery) loadTopic(tenant, name string, body []byte, err error) error {

@@ -16,6 +16,10 @@ import (
 // Messages of the outbox that carry a Reservation were admitted before; the others are admitted as Publish would. Once
 // asked, the settlement goes on even if ctx ends.
 func (l *Log) Settle(ctx context.Context, settlements []Settlement, outbox []Message) error {
+	return l.settle(ctx, settlements, outbox, nil)
+}
+
+func (l *Log) settle(ctx context.Context, settlements []Settlement, outbox []Message, values *ValueChanges) error {
 	if len(settlements) == 0 && len(outbox) == 0 {
 		return nil
 	}
@@ -33,8 +37,9 @@ func (l *Log) Settle(ctx context.Context, settlements []Settlement, outbox []Mes
 	for i := range settlements {
 		bytes += entryOverheadBytes + int64(len(settlements[i].Reason)+len(settlements[i].Receipt))
 	}
+	bytes += values.bytes()
 	need := needLittle
-	if len(outbox) > 0 {
+	if len(outbox) > 0 || values.adds() {
 		need = needMuch
 	}
 	return l.submit(ctx, &request{bytes: bytes, need: need, plan: func(now time.Time) (frame, error) {
@@ -46,6 +51,12 @@ func (l *Log) Settle(ctx context.Context, settlements []Settlement, outbox []Mes
 			f.items = append(f.items, item)
 		}
 		f.relaxed = l.relaxed(len(f.items), func(i int) TopicName { return f.items[i].name.topic })
+		if values != nil {
+			var err error
+			if f.writes, err = l.planValues(settlements[0].Lease.Tenant, values); err != nil {
+				return nil, err
+			}
+		}
 		if len(outbox) > 0 {
 			if err := l.planPublish(&f.outbox, make([]Receipt, len(outbox)), now); err != nil {
 				return nil, err

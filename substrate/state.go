@@ -18,6 +18,7 @@ type state struct {
 	expiries     timers[*expiry]     // messages that expire
 	policies     bool                // a topic has, or had, a stored policy
 	watched      map[*topic]struct{} // topics that the sweep has to look at: all that have groups, or something to sweep
+	values       values
 }
 
 func newState() *state {
@@ -28,6 +29,7 @@ func newState() *state {
 		effects:      newEffects(),
 		touched:      map[*topic]struct{}{},
 		watched:      map[*topic]struct{}{},
+		values:       newValues(),
 	}
 }
 

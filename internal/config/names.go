@@ -15,6 +15,7 @@ type (
 	consumerName string
 	groupName    string
 	clientName   string
+	bucketName   string
 	featureName  string
 	grant        string
 	textPath     string
@@ -65,6 +66,11 @@ func (featureName) JSONSchema() *jsonschema.Schema {
 // JSONSchema describes the name of a messaging client.
 func (clientName) JSONSchema() *jsonschema.Schema {
 	return text(`^[A-Za-z0-9._/-]+$`, limits.KeyBytes, "a client's name: A-Z, a-z, 0-9, ., _, / and -")
+}
+
+// JSONSchema describes the name of a bucket.
+func (bucketName) JSONSchema() *jsonschema.Schema {
+	return text(`^`+segmentPattern+`$`, limits.BucketBytes, "a bucket's name: 1 to 64 of A-Z, a-z, 0-9, ., _ and -, and not . or ..")
 }
 
 // JSONSchema describes a grant to publish.

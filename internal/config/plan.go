@@ -34,6 +34,7 @@ type Consumer struct {
 	ContextRequired bool        // a message without a signed context is dead-lettered
 	Publish         []string    // grants: topics, prefixes ending in "/*", or "*"
 	Clients         []string    // client names that the guest may connect besides "default"
+	Buckets         []string    // of the tenant, whose values the guest may read and write
 	Config          [][2]string // key and value that the guest reads, sorted by key
 	Batch           Batch
 	Breaker         Breaker
@@ -187,6 +188,7 @@ func (p *planner) consumer(path string, f *consumerFile) Consumer {
 		ContextRequired: f.Context != "optional",
 		Publish:         texts(f.Publish),
 		Clients:         texts(f.Clients),
+		Buckets:         texts(f.Buckets),
 		Filter:          f.Filter,
 		Features:        texts(f.Features),
 		Config:          sortedPairs(f.Config),

@@ -36,6 +36,7 @@ consumers:
     context: optional
     publish: [orders/in, orders/out/*, "*"]
     clients: [audit]
+    buckets: [stock, a.b]
     batch: {max: 3, window: 4ms}
     coalesce: latest
     breaker: {percent: 80, window: 30s}
@@ -61,7 +62,7 @@ consumers:
 				Concurrency: 11, MaxAttempts: 12, Lease: 13 * time.Second,
 				Retry: Retry{Base: 14 * time.Millisecond, Cap: 15 * time.Second},
 			},
-			Publish: []string{"orders/in", "orders/out/*", "*"}, Clients: []string{"audit"},
+			Publish: []string{"orders/in", "orders/out/*", "*"}, Clients: []string{"audit"}, Buckets: []string{"stock", "a.b"},
 			Batch: Batch{Max: 3, Window: 4 * time.Millisecond, Latest: true}, Breaker: Breaker{Percent: 80, Window: 30 * time.Second, Calls: 20}, Filter: `topic == "orders/in"`, Features: []string{"gzip", "v2/x"},
 			NonRetryable: []string{"permission-denied", "other"},
 		}, c)

@@ -151,7 +151,7 @@ func TestSuggestions(t *testing.T) {
 	for wrong, right := range map[string]string{"modul": "module", "limist": "limits", "Topic": "topic", "maxattempts": "max_attempts", "nmae": "name"} { //nolint:misspell // misspelt on purpose
 		require.Equal(t, fmt.Sprintf("did you mean %q?", right), s.suggest(part, wrong))
 	}
-	require.Contains(t, s.suggest(part, "replicas"), "known keys: batch, breaker, build, ")
+	require.Contains(t, s.suggest(part, "replicas"), "known keys: batch, breaker, buckets, build, ")
 	require.Contains(t, s.suggest(part, ""), "known keys: ")
 }
 

@@ -67,6 +67,8 @@ type CallOptions struct {
 	Draining func() bool
 	// Config is what wasi:config gives the guest.
 	Config []Pair
+	// Store is the key-value store. Nil denies access to all buckets.
+	Store Store
 	// Log is given each line (without its end) that the guest writes to "stdout" or "stderr": raw guest bytes, bounded
 	// by Limits.LogBytes in all, and valid only while Log runs. May be nil.
 	Log func(stream string, line []byte)
@@ -89,6 +91,9 @@ type Call struct {
 	outbox      []Outgoing
 	outboxBytes int64
 
+	storeOps int64
+	cursors  []string // that list-keys gave out: the key that each stands behind
+
 	log logCapture
 }
 
@@ -107,6 +112,9 @@ func (c *Call) Outbox() []Outgoing { return c.outbox }
 
 // Messages returns what the call was made with, for a guest that is not a module. They must not be changed.
 func (c *Call) Messages() []Message { return append([]Message{c.o.Message}, c.o.More...) }
+
+// Store returns the store that the call was given, for a guest that is not a module; nil if there is none.
+func (c *Call) Store() Store { return c.o.Store }
 
 // HostCalls returns how often the guest called the host.
 func (c *Call) HostCalls() int64 { return c.hostCalls }

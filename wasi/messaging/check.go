@@ -73,20 +73,24 @@ func checkImports(m wazero.CompiledModule, o BindOptions, realloc string) (funcs
 // unserved words the refusal of an import, naming the ABIs that a toolchain may have targeted instead.
 func unserved(module, name string) error {
 	_, iface, version := splitModule(module)
-	known := ""
+	var versions []string
 	for _, i := range interfaces() {
-		if i.name == iface && !slices.Contains(i.versions, version) {
-			known = ": version " + strings.Join(i.versions, " or ") + " is"
+		if i.name == iface {
+			versions = append(versions, i.versions...)
 		}
 	}
-	hint := known
+	slices.Sort(versions)
+	hint := ""
+	if len(versions) > 0 && !slices.Contains(versions, version) {
+		hint = ": version " + strings.Join(slices.Compact(versions), " or ") + " is"
+	}
 	switch {
 	case isAsync(module, name):
 		hint = ": WASI 0.3 (async) modules are not supported"
 	case iface == "wasi:messaging/messaging-types", iface == "wasi:messaging/consumer", iface == "wasi:messaging/messaging-guest":
 		hint = ": this is the first draft of wasi:messaging; build against the draft of December 2024"
-	case strings.HasPrefix(iface, "wasi:keyvalue/"):
-		hint = ": this host has no key-value store"
+	case iface == "wasi:keyvalue/atomics", iface == "wasi:keyvalue/batch":
+		hint = ": of wasi:keyvalue only store is; what it reads and writes in one call is one transaction anyway"
 	case module == "env" && (strings.HasPrefix(name, "__") || name == "memory"), strings.HasPrefix(module, "GOT."):
 		hint = ": dynamic linking is not supported; link the module statically"
 	}

@@ -6,6 +6,7 @@
 //	import  wasi:messaging/types, producer, request-reply    client, message, send, request, reply
 //	import  longshore:messaging/publisher, delivery          publish, publish-batch, publish-atomic, info, …
 //	import  wasi:logging, wasi:config, WASI 0.2              what is granted beside messaging
+//	import  wasi:keyvalue/store                              values, in the transaction of the call
 //	export  batch-handler, outcome-handler or incoming-handler
 //	export  memory, cabi_realloc, and optionally _initialize and a post-return function
 //
@@ -27,6 +28,8 @@
 //
 // What a guest publishes joins the outbox of its Call. Nothing leaves this package by itself: whoever runs the call
 // reads the outbox afterwards, and commits it or forgets it.
+//
+// So it is with values: what a guest writes goes to the Store that the call was given, and that keeps it back.
 //
 // Three kinds of failure are told apart. What a guest may cause in good faith (a full topic, a missing grant) is an
 // error value of the WIT. What breaks the ABI ends the call with *ABIError. What exceeds a bound that only floods reach

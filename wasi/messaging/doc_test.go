@@ -41,6 +41,15 @@ func documented() []struct {
 		{"option<delivery-info>", optionDeliveryInfoShape},
 		{"outcome", outcomeShape},
 		{"result<list<outcome>, error>", outcomesResultShape},
+		{"keyvalue error", storeErrorShape},
+		{"key-response", keyResponseShape},
+		{"key-response of draft2", keyResponseShape2},
+		{"result<own<bucket>, keyvalue error>", bucketResultShape},
+		{"result<option<list<u8>>, keyvalue error>", valueResultShape},
+		{"result<_, keyvalue error>", storedResultShape},
+		{"result<bool, keyvalue error>", existsResultShape},
+		{"result<key-response, keyvalue error>", keysResultShape},
+		{"result<key-response, keyvalue error> of draft2", keysResultShape2},
 	}
 }
 

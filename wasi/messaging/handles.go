@@ -65,6 +65,8 @@ func resourceName(v any) string {
 		return "client"
 	case *message:
 		return "message"
+	case *bucket:
+		return "bucket"
 	case *requestOptions:
 		return "request-options"
 	case *pollable:

@@ -51,7 +51,7 @@ const (
 // interfaces lists all that is served, in the order of the WIT.
 func interfaces() []hostInterface {
 	var all []hostInterface
-	for _, list := range [][]hostInterface{messagingInterfaces(), ownInterfaces(), wasmcloudInterfaces(), besideInterfaces(), wasi2Interfaces()} {
+	for _, list := range [][]hostInterface{messagingInterfaces(), ownInterfaces(), wasmcloudInterfaces(), besideInterfaces(), keyvalueInterfaces(), wasi2Interfaces()} {
 		all = append(all, list...)
 	}
 	return all

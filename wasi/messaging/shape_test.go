@@ -41,6 +41,15 @@ func TestShape(t *testing.T) {
 		{"result<broker-message, string>", brokerResultShape, 32, 4, 4},
 		{"result<_, string>", textErrorShape, 12, 4, 4},
 		{"result<option<string>, config error>", configResultShape, 16, 4, 4},
+		{"keyvalue error", storeErrorShape, 12, 4, 4},
+		{"key-response", keyResponseShape, 24, 8, 0},
+		{"key-response of draft2", keyResponseShape2, 20, 4, 0},
+		{"result<own<bucket>, keyvalue error>", bucketResultShape, 16, 4, 4},
+		{"result<option<list<u8>>, keyvalue error>", valueResultShape, 16, 4, 4},
+		{"result<_, keyvalue error>", storedResultShape, 16, 4, 4},
+		{"result<bool, keyvalue error>", existsResultShape, 16, 4, 4},
+		{"result<key-response, keyvalue error>", keysResultShape, 32, 8, 8},
+		{"result<key-response, keyvalue error> of draft2", keysResultShape2, 24, 4, 4},
 	}
 	for _, s := range sizes {
 		t.Run(s.name, func(t *testing.T) {
@@ -69,6 +78,8 @@ func TestShape(t *testing.T) {
 			"expires-at": 56, "deadline": 72, "priority": 88, "idempotency-key": 92, "ordering-key": 104, "fence": 120,
 			"parent": 144, "hops": 156, "claims": 160, "trace": 224, "extensions": 232,
 		}},
+		{"key-response", keyResponseShape, map[string]uint32{"keys": 0, "cursor": 8}},
+		{"key-response of draft2", keyResponseShape2, map[string]uint32{"keys": 0, "cursor": 8}},
 		{"broker-message", brokerMessageShape, map[string]uint32{"subject": 0, "body": 8, "reply-to": 16}},
 		{"receipt", receiptShape, map[string]uint32{"id": 0, "duplicate": 8, "extensions": 12}},
 		{"tuple<string, string>", pairShape, map[string]uint32{"key": 0, "value": 8}},

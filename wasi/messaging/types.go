@@ -118,6 +118,23 @@ var (
 	configErrorShape  = variantOf(textShape, textShape)
 	configResultShape = variantOf(optionTextShape, configErrorShape)
 	configAllShape    = variantOf(listShape(), configErrorShape)
+
+	// wasi:keyvalue/store.
+	storeErrorShape  = variantOf(shape{}, shape{}, textShape)
+	keyResponseShape = recordOf(
+		field{name: "keys", shape: listShape()},
+		field{name: "cursor", shape: optionU64Shape},
+	)
+	keyResponseShape2 = recordOf( // of draft2
+		field{name: "keys", shape: listShape()},
+		field{name: "cursor", shape: optionTextShape},
+	)
+	bucketResultShape = variantOf(handleShape, storeErrorShape)
+	valueResultShape  = variantOf(optionListShape, storeErrorShape)
+	storedResultShape = variantOf(shape{}, storeErrorShape)
+	existsResultShape = variantOf(boolShape, storeErrorShape)
+	keysResultShape   = variantOf(keyResponseShape, storeErrorShape)
+	keysResultShape2  = variantOf(keyResponseShape2, storeErrorShape)
 )
 
 // Offsets that host functions use, looked up once.
@@ -137,6 +154,10 @@ var (
 	limitExtensionsAt   = limitShape.at("extensions")
 	receiptIDAt         = receiptShape.at("id")
 	receiptExtensionsAt = receiptShape.at("extensions")
+	keysAt              = keyResponseShape.at("keys")
+	cursorAt            = keyResponseShape.at("cursor")
+	keysAt2             = keyResponseShape2.at("keys")
+	cursorAt2           = keyResponseShape2.at("cursor")
 	fenceKeyAt          = fenceShape.at("key")
 	fenceTokenAt        = fenceShape.at("token")
 )

@@ -346,6 +346,10 @@ func eachTopic(txn *badger.Txn, yield func(it *badger.Iterator, t Topic) error) 
 	it := txn.NewIterator(o)
 	defer it.Close()
 	for it.Seek([]byte{metaTenant + 1}); it.Valid(); {
+		if end := tenantEnd(it.Item().Key()); end != nil {
+			it.Seek(end)
+			continue
+		}
 		tenant, topic, ok := parseTopic(it.Item().Key())
 		if !ok {
 			return &CorruptError{Key: it.Item().KeyCopy(nil), Reason: "the key is not one of a topic"}

@@ -20,6 +20,7 @@
 //	len tenant | len topic | 'P' | priority u8 | position  pointer to a message with a priority that nobody claimed yet
 //	len tenant | len topic | 'Q' | 0 | position, 1 | hash  quarantine entry of a record that does not check
 //	len tenant | len topic | 'X' | position               end of a message with a ttl or a deadline
+//	len tenant | 0 | 'V' | len bucket | bucket | key      value that guests keep: see Bucket
 //	0 | "checkpoint"                                      up to which frame the journal is in the store
 //
 // # Records
