@@ -2,6 +2,7 @@ package runtime_test
 
 import (
 	"fmt"
+	"os"
 	"sync/atomic"
 	"testing"
 
@@ -22,6 +23,12 @@ func TestHostileCorpus(t *testing.T) {
 	}
 	var survived atomic.Int64
 	all := corpus.Corpus()
+	if os.Getenv("LONG") == "" { // every fifth, which takes a fifth of some minutes
+		for i := range len(all) / 5 {
+			all[i] = all[5*i]
+		}
+		all = all[:len(all)/5]
+	}
 	t.Run("modules", func(t *testing.T) {
 		for _, m := range all {
 			t.Run(m.Name, func(t *testing.T) {

@@ -19,8 +19,8 @@ const jco = "@bytecodealliance/jco@1.35.0"
 // A component does the same here as under Node, where another implementation of the canonical ABI runs all of it, shims
 // included.
 func TestComponent_DoesTheSameAsUnderNode(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes the network and a minute")
+	if testing.Short() || os.Getenv("LONG") == "" {
+		t.Skip("takes the network and a minute; LONG=1 runs it")
 	}
 	npm, err := exec.LookPath("npm")
 	if err != nil {

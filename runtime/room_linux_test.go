@@ -1,6 +1,7 @@
 package runtime_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,7 +41,9 @@ func TestRoom(t *testing.T) {
 	m, err := e.Compile(t.Context(), "spinning", spinning.assemble(), g)
 	require.NoError(t, err)
 	ended := make(chan runtime.Outcome)
-	go func() { ended <- m.Invoke(t.Context(), endless) }()
+	ctx, cut := context.WithCancel(t.Context())
+	defer cut()
+	go func() { ended <- m.Invoke(ctx, endless) }()
 	<-running
 	o := invoke(one)
 	require.Equal(t, "module-fault", o.Reason())
@@ -50,6 +53,7 @@ func TestRoom(t *testing.T) {
 	require.ErrorContains(t, err, "no room for another memory")
 	var refused *runtime.ModuleError
 	require.NotErrorAs(t, err, &refused, "the module isn't to blame")
-	require.Equal(t, "timeout", (<-ended).Reason())
+	cut()
+	require.Equal(t, runtime.Interrupted, (<-ended).Class)
 	require.Equal(t, runtime.OK, invoke(one).Class, "there is room again")
 }

@@ -84,12 +84,12 @@ func executable(file string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// Require skips the test if it is a short one of JavaScript, or if the toolchain of a language is missing, or fails it where all are required; else it returns the
+// Require skips the test if it is of JavaScript and nobody asked for what takes long (LONG=1), or if the toolchain of a language is missing, or fails it where all are required; else it returns the
 // environment for Run.
 func Require(tb testing.TB, l Language) []string {
 	tb.Helper()
-	if l == JavaScript && testing.Short() {
-		tb.Skip("SKIPPED javascript: its modules take long to build and to compile, and this is -short")
+	if l == JavaScript && (testing.Short() || os.Getenv("LONG") == "") {
+		tb.Skip("SKIPPED javascript: its modules take minutes to build and to compile; LONG=1 runs them")
 	}
 	env, err := Environ(l)
 	switch {
