@@ -236,6 +236,7 @@ func (h *history) check(dir string) {
 	}
 	for id, m := range h.messages {
 		h.checkMessage(id, m, left)
+		h.checkValue(l, id, m, left)
 	}
 	h.checkOrder(left)
 	h.checkAtomic(left)
@@ -284,6 +285,17 @@ func (h *history) checkMessage(id string, m *toldOf, left leftovers) {
 	if m.killed > 0 && !m.openEnd && !m.gone && !h.redrivenSince(m.Topic, m.killed) {
 		require.True(h.t, dead, "message %s was buried (act %d) and lives", id, m.killed)
 	}
+}
+
+// checkValue checks that the value of a message is there if it was acknowledged, and only then.
+func (h *history) checkValue(l *Log, id string, m *toldOf, left leftovers) {
+	value, read, err := l.GetValue(testTenant, ackedBucket, id)
+	require.NoError(h.t, err)
+	there := read.Version != 0
+	require.False(h.t, there && left.has(id), "message %s lives, or is dead, and its acknowledgement wrote a value", id)
+	require.False(h.t, there && m.acks == 0, "nobody acknowledged message %s, and its value is there", id)
+	require.True(h.t, there || m.acks == m.openAcks, "message %s was acknowledged, and its value is lost", id)
+	require.True(h.t, !there || string(value) == id, "value of message %s", id)
 }
 
 // openClaims returns how many claims of a topic were not answered, at least.

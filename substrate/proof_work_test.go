@@ -15,6 +15,7 @@ const (
 	proofAttempts = 4
 	proofKeys     = 60
 	relaxedTopic  = "relaxed"
+	ackedBucket   = "acked" // has a value for each message that is acknowledged, written with that
 )
 
 var proofTopics = []string{testTopic, testTopic + "/lines", relaxedTopic}
@@ -166,6 +167,7 @@ func (w *workload) settle(ctx context.Context, rng *rand.Rand, taken []taking) e
 	}
 	var settlements []Settlement
 	acks := 0
+	var values ValueChanges
 	for i := range taken {
 		t := &taken[i]
 		t.Verdict = []Verdict{Ack, Ack, Ack, Ack, Ack, Ack, Retry, Release, Bury}[rng.IntN(9)]
@@ -177,6 +179,7 @@ func (w *workload) settle(ctx context.Context, rng *rand.Rand, taken []taking) e
 			s.Reason = "bury " + t.ID
 		default:
 			acks++
+			values.Writes = append(values.Writes, ValueWrite{Bucket: ackedBucket, Key: t.ID, Data: []byte(t.ID)})
 		}
 		t.Reason = s.Reason
 		settlements = append(settlements, s)
@@ -190,7 +193,7 @@ func (w *workload) settle(ctx context.Context, rng *rand.Rand, taken []taking) e
 		}
 	}
 	answer := w.rec.ask(act{Kind: "settle", Taken: taken, Messages: notes})
-	err := w.log.Settle(ctx, settlements, outbox)
+	err := w.log.SettleValues(ctx, settlements, outbox, values)
 	answer(err, act{})
 	return err
 }

@@ -78,6 +78,9 @@ func TestGo(t *testing.T) {
 	t.Run("TheWarmUpWasRun", func(t *testing.T) {
 		testCase{give: one(text("warm", "")), want: one(text("out", "warm"))}.run(t, module)
 	})
+	t.Run("Values", func(t *testing.T) {
+		testCase{give: one(text("values", "one two three")), want: one(text("out", valuesReport))}.run(t, module)
+	})
 	t.Run("EachMessageDrawsItsOwnRandomNumbers", func(t *testing.T) { randomness(t, module) })
 	require.NoError(t, engine.Close(t.Context()))
 }
@@ -112,7 +115,7 @@ func (c testCase) run(t *testing.T, module *runtime.Module) {
 	t.Helper()
 	var log strings.Builder
 	call := messaging.NewCall(messaging.CallOptions{
-		Message: c.give[0], More: c.give[1:], Limits: patient(), Admit: admit(),
+		Message: c.give[0], More: c.give[1:], Limits: patient(), Admit: admit(), Store: shelf{"before": "it"},
 		Log: func(stream string, line []byte) { fmt.Fprintf(&log, "%s|%s\n", stream, line) },
 	})
 	o := module.Invoke(t.Context(), call)

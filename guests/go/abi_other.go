@@ -23,3 +23,11 @@ func abiInfo(uint32, *infoArea)                       { panic(noHost) }
 func abiTimeLeft() uint64                             { panic(noHost) }
 func abiDraining() uint32                             { panic(noHost) }
 func abiLog(uint32, string, string)                   { panic(noHost) }
+
+func abiStoreOpen(string, *area)                        { panic(noHost) }
+func abiBucketDrop(uint32)                              { panic(noHost) }
+func abiBucketGet(uint32, string, *area)                { panic(noHost) }
+func abiBucketSet(uint32, string, *byte, uint32, *area) { panic(noHost) }
+func abiBucketDelete(uint32, string, *area)             { panic(noHost) }
+func abiBucketExists(uint32, string, *area)             { panic(noHost) }
+func abiBucketListKeys(uint32, uint32, uint64, *area)   { panic(noHost) }

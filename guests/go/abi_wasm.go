@@ -58,6 +58,27 @@ func abiDraining() uint32
 //go:wasmimport wasi:logging/logging@0.1.0-draft log
 func abiLog(level uint32, context, text string)
 
+//go:wasmimport wasi:keyvalue/store@0.2.0-draft open
+func abiStoreOpen(name string, ret *area)
+
+//go:wasmimport wasi:keyvalue/store@0.2.0-draft [resource-drop]bucket
+func abiBucketDrop(bucket uint32)
+
+//go:wasmimport wasi:keyvalue/store@0.2.0-draft [method]bucket.get
+func abiBucketGet(bucket uint32, key string, ret *area)
+
+//go:wasmimport wasi:keyvalue/store@0.2.0-draft [method]bucket.set
+func abiBucketSet(bucket uint32, key string, value *byte, length uint32, ret *area)
+
+//go:wasmimport wasi:keyvalue/store@0.2.0-draft [method]bucket.delete
+func abiBucketDelete(bucket uint32, key string, ret *area)
+
+//go:wasmimport wasi:keyvalue/store@0.2.0-draft [method]bucket.exists
+func abiBucketExists(bucket uint32, key string, ret *area)
+
+//go:wasmimport wasi:keyvalue/store@0.2.0-draft [method]bucket.list-keys
+func abiBucketListKeys(bucket, some uint32, cursor uint64, ret *area)
+
 // Exports.
 
 //go:wasmexport wasi:messaging/incoming-handler@0.2.0-draft#handle

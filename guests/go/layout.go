@@ -182,6 +182,14 @@ var (
 
 	layoutOutcome        = variant(layoutNone, layoutOptU64, layoutString)
 	layoutResultOutcomes = result(layoutList, layoutError)
+
+	layoutValueError   = variant(layoutNone, layoutNone, layoutString)
+	layoutKeys         = record(layoutList, layoutOptU64)
+	layoutResultBucket = result(layoutU32, layoutValueError)
+	layoutResultValue  = result(layoutOptList, layoutValueError)
+	layoutResultStored = result(layoutNone, layoutValueError)
+	layoutResultBool   = result(layoutU8, layoutValueError)
+	layoutResultKeys   = result(layoutKeys, layoutValueError)
 )
 
 // scalar lays out a number of so many bytes, which is its alignment too; 0 bytes are the absent type.

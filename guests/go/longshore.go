@@ -53,6 +53,7 @@
 //	delivery.go   what is known of a delivery
 //	decision.go   explicit outcomes, for the packages outcome and batch
 //	log.go        the tenant's log
+//	values.go     OpenBucket and Bucket
 //	errors.go     what can go wrong, and how a handler says so
 //	layout.go     where the fields of the ABI's types lie, drawn
 //	lower.go      Go values to bytes for the host

@@ -50,6 +50,8 @@ func handle(m *longshore.Message) error {
 		return exit(detail)
 	case "random":
 		return report("random", random())
+	case "values":
+		return values(m)
 	case "warm":
 		return report("out", warmth)
 	case "trap":
