@@ -15,10 +15,10 @@ build: ## build the longshore binary
 	CGO_ENABLED=0 go build -trimpath -o longshore ./cmd/host
 
 test: ## run the tests
-	go test -timeout 20m ./...
+	go test -timeout 20m ./substrate ./... # the longest first
 
 race: ## run the tests under the race detector
-	go test -race -short -timeout 20m ./...
+	go test -race -short -timeout 20m ./substrate ./...
 
 fuzz: ## fuzz each parser of untrusted bytes for FUZZTIME
 	@set -e; for pkg in $$(go list ./...); do \

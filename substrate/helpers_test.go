@@ -179,7 +179,7 @@ func lowerChecks(t *testing.T, n int) {
 		return
 	}
 	if testing.Short() {
-		n = 5 * max(n/3, 1) // of which rapid takes a fifth
+		n = 5 * max(n/6, 1) // of which rapid takes a fifth
 	}
 	require.NoError(t, flag.Set("rapid.checks", strconv.Itoa(n)))
 	t.Cleanup(func() { require.NoError(t, flag.Set("rapid.checks", checks.DefValue)) })
