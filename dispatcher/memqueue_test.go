@@ -30,6 +30,8 @@ type memQueue struct {
 	start   func() error
 	running map[substrate.Lease]bool
 	started int
+	// hasty are the leases that were settled while their guest ran.
+	hasty []substrate.Lease
 
 	fences map[string]uint64 // marks
 
@@ -215,6 +217,9 @@ func (q *memQueue) Settle(_ context.Context, settlements []substrate.Settlement,
 		return err
 	}
 	for _, s := range settlements {
+		if q.running[s.Lease] {
+			q.hasty = append(q.hasty, s.Lease)
+		}
 		if q.holder(s.Lease) == nil {
 			return substrate.ErrLeaseLost
 		}

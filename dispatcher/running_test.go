@@ -30,17 +30,10 @@ func TestWhatRunsIsNoted(t *testing.T) {
 				r.queue.look(func() { require.Len(t, r.queue.running, 1, "one of three that are claimed") })
 				return ok()
 			})))
-			settled := 0
-			r.queue.fail = func(call string, _ int) error {
-				if call == "settle" {
-					settled++
-					require.Empty(t, r.queue.running, "no longer running")
-				}
-				return nil
-			}
-			r.publish(3)
+			ids := r.publish(3)
 			r.runFor(time.Second)
-			require.Equal(t, 3, settled)
+			require.Equal(t, ids, r.queue.acked)
+			require.Empty(t, r.queue.hasty, "no longer running when they are settled")
 			require.Equal(t, 3, r.queue.started)
 		})
 	})
