@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/substrate"
 )
 
 // Dispatcher runs consumers on a queue. Make one with New.
 type Dispatcher struct {
 	grace     time.Duration
 	consumers []*consumer
+	expired   <-chan []substrate.DeadLetter
 	started   atomic.Bool
 }
 
@@ -35,7 +37,7 @@ func New(o Options) (*Dispatcher, error) {
 		maxAge:    o.MaxAge,
 		hooks:     o.Hooks,
 	}
-	d := &Dispatcher{grace: o.Grace}
+	d := &Dispatcher{grace: o.Grace, expired: o.Expired}
 	for _, c := range o.Consumers {
 		d.consumers = append(d.consumers, newConsumer(c, shared))
 	}
@@ -58,6 +60,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	for _, c := range d.consumers {
 		running.Go(func() { c.run(p) }) //nolint:contextcheck // three contexts end the work, not one: they travel in phases
 	}
+	running.Go(func() { d.tellExpired(p) })
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
