@@ -47,14 +47,14 @@ func (c *consumer) deathOf(ctx context.Context, dead substrate.DeadLetter) (matt
 }
 
 // tellExpired publishes the deaths of messages that expired, until the dispatcher stops.
-func (d *Dispatcher) tellExpired(p phases) {
+func (d *Dispatcher) tellExpired(p *phases) {
 	for {
 		select {
-		case letters := <-d.expired:
+		case letters := <-d.options.Expired:
 			d.tellDeaths(p.settle, letters)
 		case <-p.claim.Done():
 			select { // what was there before the stop
-			case letters := <-d.expired:
+			case letters := <-d.options.Expired:
 				d.tellDeaths(p.settle, letters)
 			default:
 				return
@@ -71,7 +71,7 @@ func (d *Dispatcher) tellDeaths(ctx context.Context, letters []substrate.DeadLet
 		in := lane{l.Tenant, l.Topic, l.Lane}
 		byLane[in] = append(byLane[in], l)
 	}
-	for _, c := range d.consumers {
+	for _, c := range d.current() {
 		if c.Events.Death != "" {
 			in := lane{c.Tenant, c.Topic, c.Lane}
 			c.tellDeaths(ctx, byLane[in])
