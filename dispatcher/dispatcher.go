@@ -90,6 +90,7 @@ func (d *Dispatcher) begin(p *phases) {
 	for _, c := range d.consumers {
 		d.start(c)
 	}
+	d.running.Go(func() { d.tellExpired(p) })
 }
 
 func (d *Dispatcher) startNoMore() {

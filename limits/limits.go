@@ -100,6 +100,7 @@ const (
 	GuestLogLinesPerSec = 200     // a tenant; as many at once
 	GuestLogLineBytes   = 1 * KiB
 	SettleAtStop        = 5 * time.Second // that settlements get after the grace period
+	ExpiredBatches      = 256             // of messages that expired together, waiting to be told of; each has some hundred at most
 )
 
 // Bounds of the key-value store that guests share.

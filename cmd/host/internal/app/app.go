@@ -19,6 +19,7 @@ import (
 	"github.com/longshore/longshore/cmd/host/internal/telemetry"
 	"github.com/longshore/longshore/dispatcher"
 	"github.com/longshore/longshore/internal/config"
+	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/runtime"
 	"github.com/longshore/longshore/signedctx"
 	"github.com/longshore/longshore/signedctx/bearer"
@@ -62,6 +63,7 @@ type parts struct {
 	engine     *runtime.Engine
 	metrics    *telemetry.Metrics
 	dispatcher *dispatcher.Dispatcher
+	deaths     chan []substrate.DeadLetter // of messages that expired, to be told of
 	ready      readiness
 	started    time.Time
 }
@@ -88,7 +90,9 @@ func (r *readiness) check() error {
 // open makes the parts in their order: the log first, because its lock says that this host is the only one. A host that
 // answers on the socket is noticed before, without waiting for the lock. The returned function closes what was opened, also when there is an error.
 func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err error) {
-	p = &parts{Options: o, metrics: telemetry.NewMetrics(o.Build), started: time.Now()}
+	p = &parts{
+		Options: o, metrics: telemetry.NewMetrics(o.Build), deaths: make(chan []substrate.DeadLetter, limits.ExpiredBatches), started: time.Now(),
+	}
 	var closers []func() error
 	closeAll = func() error {
 		var errs []error
@@ -105,7 +109,7 @@ func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err 
 	}
 	expiries := telemetry.NewExpiries(p.metrics, o.Logger)
 	closers = append(closers, func() error { expiries.Close(); return nil })
-	if p.log, err = OpenLog(ctx, o.Host, expiries.Report); err != nil {
+	if p.log, err = OpenLog(ctx, o.Host, p.expired(expiries)); err != nil {
 		return p, closeAll, err
 	}
 	closers = append(closers, p.log.Close)
@@ -189,6 +193,7 @@ func newDispatcher(ctx context.Context, p *parts) (*dispatcher.Dispatcher, error
 			ContextOptional: !c.ContextRequired, Publish: c.Publish, Clients: c.Clients, Buckets: c.Buckets, NonRetryable: c.NonRetryable,
 			Batch:   dispatcher.Batch{Max: c.Batch.Max, Window: c.Batch.Window, Latest: c.Batch.Latest},
 			Breaker: dispatcher.Breaker{Percent: c.Breaker.Percent, Window: c.Breaker.Window, Calls: c.Breaker.Calls},
+			Events:  dispatcher.Events(c.Events),
 			Filter:  c.Filter, Features: c.Features,
 		}
 		for _, p := range c.Config {
@@ -200,7 +205,7 @@ func newDispatcher(ctx context.Context, p *parts) (*dispatcher.Dispatcher, error
 		shares[s.Tenant] = dispatcher.Share{Weight: s.Weight, FloorPercent: s.FloorPercent}
 	}
 	d, err := dispatcher.New(dispatcher.Options{
-		Shares: shares, MaxAge: p.maxAge,
+		Shares: shares, MaxAge: p.maxAge, Expired: p.deaths,
 		Queue: p.log, Context: p.context, Consumers: consumers, Logger: p.Logger, Observer: p.metrics, Grace: p.Host.Grace,
 	})
 	if err != nil {
