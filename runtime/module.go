@@ -143,7 +143,7 @@ func (r *run) start(ctx context.Context, fuelLimit int64) context.Context {
 
 // note reads what an instance used. The guest has returned: nothing runs in it.
 func (r *run) note(c controls, instance api.Module) {
-	r.fuelUsed = r.fuel.used(int64(c.fuel.Get()))
+	r.fuelUsed = r.fuel.used(meter.Fuel(c.fuel.Get()))
 	r.memoryRefused = c.memoryFailed.Get() != 0
 	r.memoryBytes = int64(instance.Memory().Size())
 }
