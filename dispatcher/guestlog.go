@@ -10,9 +10,6 @@ import (
 	"github.com/longshore/longshore/limits"
 )
 
-// guestLogs are the logs of the tenants, by name. The map is not changed after it was made.
-type guestLogs map[string]*guestLog
-
 // guestLog takes the text that a tenant's guests write. It is untrusted: each line is escaped, cut, and counted against
 // one rate for the whole tenant, so that a loud guest drowns nothing but its own tenant's lines.
 type guestLog struct {
@@ -21,17 +18,11 @@ type guestLog struct {
 	dropped atomic.Int64 // lines, since one was last let through
 }
 
-func newGuestLogs(log *zap.Logger, consumers []Consumer) guestLogs {
-	logs := make(guestLogs)
-	for _, c := range consumers {
-		if logs[c.Tenant] == nil {
-			logs[c.Tenant] = &guestLog{
-				log:  log.Named("guest").With(zap.String("tenant", c.Tenant)),
-				rate: rate.NewLimiter(limits.GuestLogLinesPerSec, limits.GuestLogLinesPerSec),
-			}
-		}
+func newGuestLog(log *zap.Logger, tenant string) *guestLog {
+	return &guestLog{
+		log:  log.Named("guest").With(zap.String("tenant", tenant)),
+		rate: rate.NewLimiter(limits.GuestLogLinesPerSec, limits.GuestLogLinesPerSec),
 	}
-	return logs
 }
 
 // write logs one line of a guest's stream, with the fields that say which delivery wrote it.

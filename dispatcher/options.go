@@ -34,6 +34,13 @@ type Guest interface {
 	Digest() string
 }
 
+// ClosingGuest is a Guest that holds something. One that a Swap leaves without a consumer is closed when its last call has
+// ended; those that are there when Run ends are their maker's to close.
+type ClosingGuest interface {
+	Guest
+	Close(ctx context.Context) error
+}
+
 // Observer is told of every outcome, for metrics. Its methods are called from many goroutines and must not block.
 type Observer interface {
 	// OnDelivery is called once for each delivery that ended, settled or not, and for each message that a claim buried

@@ -81,15 +81,15 @@ func TestGuestLog(t *testing.T) {
 			core, logs := observer.New(zapcore.DebugLevel)
 			one, two, other := consumerOf("one", ends(ok())), consumerOf("two", ends(ok())), consumerOf("three", ends(ok()))
 			other.Tenant = "other"
-			g := newGuestLogs(zap.New(core), []Consumer{one, two, other})
-			require.Len(t, g, 2)
-			for range 1000 {
-				g[tenant].write("stdout", []byte("loud"), nil)
+			d, err := New(Options{Queue: newMemQueue(), Context: newContext(t), Logger: zap.New(core), Consumers: []Consumer{one, two, other}})
+			require.NoError(t, err)
+			for i := range 1000 {
+				d.consumers[i%2].guests.write("stdout", []byte("loud"), nil)
 			}
-			g["other"].write("stdout", []byte("quiet"), nil)
+			d.consumers[2].guests.write("stdout", []byte("quiet"), nil)
 			require.Equal(t, limits.GuestLogLinesPerSec+1, logs.Len())
 			time.Sleep(time.Second)
-			g[tenant].write("stdout", []byte("again"), nil)
+			d.consumers[0].guests.write("stdout", []byte("again"), nil)
 			last := logs.All()[logs.Len()-1].ContextMap()
 			require.Equal(t, "again", last["line"])
 			require.EqualValues(t, 1000-limits.GuestLogLinesPerSec, last["lines_dropped_before"])
