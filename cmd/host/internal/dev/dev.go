@@ -9,32 +9,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longshore/longshore/cmd/host/internal/app"
 	"github.com/longshore/longshore/internal/config"
 	"github.com/longshore/longshore/limits"
 )
 
-// Version is a consumer and the module that it is to run.
-type Version struct {
-	Consumer config.Consumer
-	Wasm     []byte // nil: what runs under the consumer's name is to go on as it is, if there is any
-}
-
-// Outcome is what became of a Version.
-type Outcome struct {
-	Digest  string // of the module that the consumer runs now; "" if it runs none
-	New     bool   // it or its entry of the manifest is another than before
-	Refused error  // why the module that was given doesn't run
-}
-
-// Options is what Run needs. All fields to Report are required.
+// Options is what Run needs. All fields but Ignored and BuildTime are required.
 type Options struct {
 	Plan *config.Plan                 // as the manifest says now
 	Load func() (*config.Plan, error) // reads the manifest again
 	// Deploy makes these the consumers of the host, and says what became of each. After an error they are those of before.
-	Deploy   func(ctx context.Context, v []Version) ([]Outcome, error)
+	Deploy   func(ctx context.Context, v []app.Version) ([]app.Outcome, error)
 	Talk     *Talk
 	Report   func(err error) // says an error on Talk
-	HostFile string          // the host config; "" if there is none
+	HostFile string          // the host config; it need not be there
 	Ignored  []string        // files and folders that are no sources, such as the data folder
 
 	BuildTime time.Duration // that one build command may take; 0 is limits.BuildDuration
@@ -91,10 +79,8 @@ func (s *session) findFiles() (err error) {
 	if s.manifest, err = filepath.Abs(s.Plan.File); err != nil {
 		return fmt.Errorf("find the manifest: %w", err)
 	}
-	if s.HostFile != "" {
-		if s.hostFile, err = filepath.Abs(s.HostFile); err != nil {
-			return fmt.Errorf("find the host config: %w", err)
-		}
+	if s.hostFile, err = filepath.Abs(s.HostFile); err != nil {
+		return fmt.Errorf("find the host config: %w", err)
 	}
 	for i, path := range s.Ignored {
 		if s.Ignored[i], err = filepath.Abs(path); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/longshore/longshore/cmd/host/internal/app"
 	"github.com/longshore/longshore/internal/config"
 )
 
@@ -22,7 +23,7 @@ type trial struct {
 	t       *testing.T
 	dir     string
 	said    *buffer
-	current map[string]Version
+	current map[string]app.Version
 	swaps   []string // name=module of each consumer that was deployed anew
 }
 
@@ -47,7 +48,7 @@ func (b *buffer) String() string {
 // newTrial writes files, by their path with slashes, and makes a session for the manifest among them.
 func newTrial(t *testing.T, texts map[string]string) *trial {
 	t.Helper()
-	tr := &trial{t: t, dir: t.TempDir(), said: &buffer{}, current: map[string]Version{}}
+	tr := &trial{t: t, dir: t.TempDir(), said: &buffer{}, current: map[string]app.Version{}}
 	for name, text := range texts {
 		tr.write(name, text)
 	}
@@ -68,9 +69,9 @@ func newTrial(t *testing.T, texts map[string]string) *trial {
 	return tr
 }
 
-func (tr *trial) deploy(_ context.Context, versions []Version) ([]Outcome, error) {
-	outcomes := make([]Outcome, len(versions))
-	next := map[string]Version{}
+func (tr *trial) deploy(_ context.Context, versions []app.Version) ([]app.Outcome, error) {
+	outcomes := make([]app.Outcome, len(versions))
+	next := map[string]app.Version{}
 	for i, v := range versions {
 		name := v.Consumer.Name
 		before, there := tr.current[name]

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/longshore/longshore/cmd/host/internal/app"
 	"github.com/longshore/longshore/cmd/host/internal/build"
 	"github.com/longshore/longshore/internal/config"
 )
@@ -85,9 +86,9 @@ func (s *session) meanwhile(name string) string {
 // deploy gives the host every consumer with the newest module that is whole, and says what became of it. Of those that were
 // built it says so too if nothing changed.
 func (s *session) deploy(ctx context.Context, built []int) {
-	versions := make([]Version, len(s.Plan.Consumers))
+	versions := make([]app.Version, len(s.Plan.Consumers))
 	for i, k := range s.Plan.Consumers {
-		versions[i] = Version{Consumer: k, Wasm: s.module(k)}
+		versions[i] = app.Version{Consumer: k, Wasm: s.module(k)}
 	}
 	outcomes, err := s.Deploy(ctx, versions)
 	if err != nil {
@@ -103,7 +104,7 @@ func (s *session) deploy(ctx context.Context, built []int) {
 }
 
 // tell says what became of a version.
-func (s *session) tell(v Version, o Outcome, built bool) {
+func (s *session) tell(v app.Version, o app.Outcome, built bool) {
 	name := v.Consumer.Name
 	switch {
 	case o.Refused != nil:
