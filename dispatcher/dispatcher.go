@@ -15,6 +15,7 @@ import (
 type Dispatcher struct {
 	grace     time.Duration
 	consumers []*consumer
+	workers   *workers
 	started   atomic.Bool
 }
 
@@ -35,7 +36,7 @@ func New(o Options) (*Dispatcher, error) {
 		maxAge:    o.MaxAge,
 		hooks:     o.Hooks,
 	}
-	d := &Dispatcher{grace: o.Grace}
+	d := &Dispatcher{grace: o.Grace, workers: shared.workers}
 	for _, c := range o.Consumers {
 		d.consumers = append(d.consumers, newConsumer(c, shared))
 	}
@@ -66,6 +67,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	<-ctx.Done()
 	p.windDown(d.grace, ended)
 	<-ended
+	d.workers.wait()
 	return nil
 }
 
