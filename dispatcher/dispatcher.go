@@ -77,6 +77,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	}()
 	p.windDown(d.options.Grace, ended)
 	<-ended
+	d.shared.workers.wait()
 	return nil
 }
 

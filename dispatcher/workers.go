@@ -1,7 +1,6 @@
 package dispatcher
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"time"
@@ -14,7 +13,8 @@ import (
 //
 // A turn may be alone: it begins once all that run have ended, and nothing begins before it is over.
 //
-// Who comes next is decided by next alone; the rest doesn't know. It is safe for concurrent use.
+// Who comes next is decided by next alone; the rest doesn't know. What is done in a turn is done on a goroutine of the worker:
+// see perform.go. It is safe for concurrent use.
 type workers struct {
 	mu      sync.Mutex
 	free    int
@@ -26,6 +26,9 @@ type workers struct {
 	shares  map[string]Share // by tenant; the others have the default
 	start   time.Time        // from which seconds are counted
 	used    usage            // by all tenants
+
+	begun      []*turn        // granted turns whose work is known and that nobody performs yet
+	performers sync.WaitGroup // goroutines that perform turns
 }
 
 // tenantTurns are the consumers of one tenant.
@@ -47,11 +50,11 @@ type consumerTurns struct {
 type turn struct {
 	workers *workers
 	tenant  *tenantTurns
-	granted chan struct{} // closed when the worker is there
-	alone   bool          // nothing runs beside it
-	state   turnState     // guarded by workers.mu
-	began   time.Time     // when it was granted
-	fuel    int64         // that it used: see spent
+	alone   bool      // nothing runs beside it
+	state   turnState // guarded by workers.mu, as all below
+	work    *work     // what is done in it; nil until that is known
+	began   time.Time // when it was granted
+	fuel    int64     // that it used: see spent
 }
 
 type turnState uint8
@@ -72,27 +75,13 @@ func (w *workers) seconds(at time.Time) float64 { return at.Sub(w.start).Seconds
 
 // enqueue takes a place in the queue, for a turn that is alone or not. The turn must be ended by done.
 func (w *workers) enqueue(tenant, consumer string, alone bool) *turn {
-	t := &turn{workers: w, granted: make(chan struct{}), alone: alone}
+	t := &turn{workers: w, alone: alone}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.push(tenant, consumer, t)
 	w.grant()
+	w.launch()
 	return t
-}
-
-// wait returns nil once the turn has come, or the error of the first context that is done. Its caller may then run a
-// guest, and ends the turn in either case.
-func (t *turn) wait(stop, held context.Context) error {
-	select {
-	case <-t.granted:
-	case <-stop.Done():
-	case <-held.Done():
-	}
-	// A turn that came together with a reason not to run doesn't count.
-	if err := stop.Err(); err != nil {
-		return err
-	}
-	return held.Err()
 }
 
 // spent adds instructions to what the turn counts for.
@@ -107,6 +96,15 @@ func (t *turn) done() {
 	w := t.workers
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.end(t)
+	w.launch()
+}
+
+// end is done under the lock, without starting what is granted because of it.
+func (w *workers) end(t *turn) {
+	if t.state == turnOver {
+		return
+	}
 	if t.state == turnGranted {
 		w.free++
 		w.running--
@@ -154,7 +152,9 @@ func (w *workers) begin(t *turn) {
 	w.running++
 	w.used.begin(w.seconds(t.began))
 	t.tenant.used.begin(w.seconds(t.began))
-	close(t.granted)
+	if t.work != nil {
+		w.begun = append(w.begun, t)
+	}
 }
 
 // forget drops what is known of a consumer that is gone. Its tenant's execution still counts.
