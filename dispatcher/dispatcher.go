@@ -15,6 +15,8 @@ import (
 type Dispatcher struct {
 	grace     time.Duration
 	consumers []*consumer
+	workers   *workers
+	guests    guestLogs
 	started   atomic.Bool
 }
 
@@ -29,13 +31,13 @@ func New(o Options) (*Dispatcher, error) {
 		context:   o.Context,
 		observer:  o.Observer,
 		log:       o.Logger,
-		workers:   newWorkers(o.Workers, o.Shares),
+		workers:   newWorkers(o.Workers, o.Shares, o.Caps),
 		hostSlots: newBudget(room{messages: limits.HostInFlightMsgs, bytes: limits.HostInFlightBytes}),
-		guests:    newGuestLogs(o.Logger, o.Consumers),
+		guests:    newGuestLogs(o.Logger, o.Consumers, o.Caps),
 		maxAge:    o.MaxAge,
 		hooks:     o.Hooks,
 	}
-	d := &Dispatcher{grace: o.Grace}
+	d := &Dispatcher{grace: o.Grace, workers: shared.workers, guests: shared.guests}
 	for _, c := range o.Consumers {
 		d.consumers = append(d.consumers, newConsumer(c, shared))
 	}

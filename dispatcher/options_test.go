@@ -76,12 +76,29 @@ func TestGuestLog(t *testing.T) {
 			require.Equal(t, want, escape([]byte(in)))
 		}
 	})
+	t.Run("BytesBeyondTheTenantsCapAreLeftOut", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			core, logs := observer.New(zapcore.DebugLevel)
+			g := newGuestLogs(zap.New(core), []Consumer{consumerOf("one", ends(ok()))}, map[string]Caps{tenant: {LogBytesPerSec: 2048}})
+			line := []byte(strings.Repeat("a", 5000)) // of which one line's worth counts
+			for range 5 {
+				g[tenant].write("stdout", line, nil)
+			}
+			require.Equal(t, 2, logs.Len())
+			require.EqualValues(t, 3*limits.GuestLogLineBytes, g[tenant].lost.Load())
+			time.Sleep(time.Second / 2)
+			g[tenant].write("stdout", line, nil)
+			g[tenant].write("stdout", []byte("b"), nil)
+			require.Equal(t, 3, logs.Len())
+			require.EqualValues(t, 3, logs.All()[2].ContextMap()["lines_dropped_before"])
+		})
+	})
 	t.Run("ATenantsRateIsSharedAndItsNeighboursIsNot", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			core, logs := observer.New(zapcore.DebugLevel)
 			one, two, other := consumerOf("one", ends(ok())), consumerOf("two", ends(ok())), consumerOf("three", ends(ok()))
 			other.Tenant = "other"
-			g := newGuestLogs(zap.New(core), []Consumer{one, two, other})
+			g := newGuestLogs(zap.New(core), []Consumer{one, two, other}, nil)
 			require.Len(t, g, 2)
 			for range 1000 {
 				g[tenant].write("stdout", []byte("loud"), nil)

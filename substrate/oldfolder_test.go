@@ -96,7 +96,7 @@ func TestAFolderOfVersion1(t *testing.T) {
 			dir := unpack(t, "version1.tar.gz")
 			l := openLog(t, dir)
 			requireCounted(t, l)
-			require.Equal(t, int64(28), l.Tenants()[0].Messages)
+			require.Equal(t, int64(26), l.Tenants()[0].Messages)
 			require.NoError(t, l.Close())
 			requireCounted(t, openLog(t, dir))
 		})

@@ -11,8 +11,13 @@ import (
 )
 
 // Compile reads and compiles the module of every consumer of the plan, in its order. What is wrong with modules comes
-// back as config.Faults, all of them at once, each at the place in the manifest that names the module.
+// back as config.Faults, all of them at once, each at the place in the manifest that names the module. Tenants are not bounded.
 func Compile(ctx context.Context, engine *runtime.Engine, plan *config.Plan) ([]*runtime.Module, error) {
+	return compile(ctx, engine, plan, newBudgets(&config.Host{}))
+}
+
+// compile is Compile within the budgets of tenants.
+func compile(ctx context.Context, engine *runtime.Engine, plan *config.Plan, b *budgets) ([]*runtime.Module, error) {
 	var faults config.Faults
 	modules := make([]*runtime.Module, len(plan.Consumers))
 	for i := range plan.Consumers {
@@ -26,7 +31,7 @@ func Compile(ctx context.Context, engine *runtime.Engine, plan *config.Plan) ([]
 		if err != nil {
 			return nil, fmt.Errorf("consumer %s: %w", c.Name, err)
 		}
-		modules[i], err = engine.CompileFor(ctx, c.Name, wasm, c.Guest, runtime.Instances(c.Instances))
+		modules[i], err = engine.CompileWithin(ctx, c.Name, wasm, c.Guest, runtime.Instances(c.Instances), b.within(c.Tenant))
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("stopped while it compiled consumer %s: %w", c.Name, context.Cause(ctx))
 		}
@@ -61,6 +66,9 @@ func fixOf(refused *runtime.ModuleError) string {
 	}
 	if key, ok := keys[limit.Name]; ok {
 		return "raise " + key + ", or build a module that needs less"
+	}
+	if limit.Name == limits.NameCompileTime && limit.Limit < limits.CompileCPU.Milliseconds() {
+		return "want a module that compiles faster, or a larger caps.compile_time of its tenant in the host config"
 	}
 	return "want a module that needs less; this bound is the host's own and can't be raised"
 }
