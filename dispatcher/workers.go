@@ -24,6 +24,7 @@ type workers struct {
 	tenants map[string]*tenantTurns
 	waiting []*tenantTurns
 	shares  map[string]Share // by tenant; the others have the default
+	caps    map[string]Caps  // likewise: none
 	start   time.Time        // from which seconds are counted
 	used    usage            // by all tenants
 
@@ -34,8 +35,10 @@ type workers struct {
 // tenantTurns are the consumers of one tenant.
 type tenantTurns struct {
 	share      Share
-	used       usage
+	most       int    // turns at once
+	used       usage  // its running are the turns that are not over
 	lastServed uint64 // the value of workers.served at its last turn
+	held       uint64 // how often it was passed over because it had as many turns as it may
 	consumers  map[string]*consumerTurns
 	waiting    []*consumerTurns
 }
@@ -65,9 +68,9 @@ const (
 	turnOver
 )
 
-// newWorkers makes n workers, for tenants with these shares.
-func newWorkers(n int, shares map[string]Share) *workers {
-	return &workers{free: n, tenants: make(map[string]*tenantTurns), shares: shares, start: time.Now()}
+// newWorkers makes n workers, for tenants with these shares and caps.
+func newWorkers(n int, shares map[string]Share, caps map[string]Caps) *workers {
+	return &workers{free: n, tenants: make(map[string]*tenantTurns), shares: shares, caps: caps, start: time.Now()}
 }
 
 // seconds returns a time as the seconds since the workers were made.
@@ -169,7 +172,7 @@ func (w *workers) forget(tenant, consumer string) {
 func (w *workers) push(tenant, consumer string, t *turn) {
 	tt := w.tenants[tenant]
 	if tt == nil {
-		tt = &tenantTurns{share: w.shares[tenant].withDefaults(), consumers: make(map[string]*consumerTurns)}
+		tt = &tenantTurns{share: w.shares[tenant].withDefaults(), most: w.caps[tenant].turns(), consumers: make(map[string]*consumerTurns)}
 		w.tenants[tenant] = tt
 	}
 	ct := tt.consumers[consumer]
@@ -187,12 +190,12 @@ func (w *workers) push(tenant, consumer string, t *turn) {
 	ct.turns.push(t)
 }
 
-// next takes the turn that comes next out of the queue; nil if none waits.
+// next takes the turn that comes next out of the queue; nil if none waits that may begin.
 func (w *workers) next() *turn {
-	if len(w.waiting) == 0 {
+	tenant := w.owedMost()
+	if tenant < 0 {
 		return nil
 	}
-	tenant := w.owedMost()
 	tt := w.waiting[tenant]
 	consumer := tt.longest()
 	ct := tt.waiting[consumer]
@@ -210,18 +213,23 @@ func (w *workers) next() *turn {
 	return t
 }
 
-// owedMost returns the index of the waiting tenant that is owed most.
+// owedMost returns the index of the waiting tenant that is owed most, among those that may have another turn; -1 if there is
+// none.
 func (w *workers) owedMost() int {
-	if len(w.waiting) == 1 {
+	if len(w.waiting) == 1 && w.waiting[0].mayRun() {
 		return 0
 	}
 	now := time.Now()
 	clock := w.seconds(now)
 	all := w.used.recent(now, clock)
-	most, first := 0, rank{}
+	most, first := -1, rank{}
 	for i, tt := range w.waiting {
+		if !tt.mayRun() {
+			tt.held++
+			continue
+		}
 		r := tt.share.rank(tt.used.recent(now, clock), all, tt.lastServed)
-		if i == 0 || r.before(first) {
+		if most < 0 || r.before(first) {
 			most, first = i, r
 		}
 	}

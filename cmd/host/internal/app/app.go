@@ -66,6 +66,7 @@ type parts struct {
 	metrics    *telemetry.Metrics
 	dispatcher *dispatcher.Dispatcher
 	deaths     chan []substrate.DeadLetter // of messages that expired, to be told of
+	budgets    *budgets
 	ready      readiness
 	started    time.Time
 }
@@ -147,7 +148,7 @@ func OpenLog(ctx context.Context, h *config.Host, expired func([]substrate.DeadL
 	if err != nil {
 		return nil, openError(LogDir(h.Data), err)
 	}
-	if err := log.SetDefaults(policies(h)); err != nil {
+	if err := errors.Join(log.SetDefaults(policies(h)), log.SetTenantCaps(logCaps(h))); err != nil {
 		return nil, errors.Join(fmt.Errorf("set the policies of the host config: %w", err), log.Close())
 	}
 	return log, nil
@@ -182,7 +183,8 @@ func (p *parts) maxAge(tenant, topic string) time.Duration {
 
 // newDispatcher compiles the plan's modules and makes their consumers.
 func newDispatcher(ctx context.Context, p *parts) (*dispatcher.Dispatcher, error) {
-	modules, err := Compile(ctx, p.engine, p.Plan)
+	p.budgets = newBudgets(p.Host)
+	modules, err := compile(ctx, p.engine, p.Plan, p.budgets)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +197,7 @@ func newDispatcher(ctx context.Context, p *parts) (*dispatcher.Dispatcher, error
 		shares[s.Tenant] = dispatcher.Share{Weight: s.Weight, FloorPercent: s.FloorPercent}
 	}
 	d, err := dispatcher.New(dispatcher.Options{
-		Shares: shares, MaxAge: p.maxAge, Expired: p.deaths,
+		Shares: shares, Caps: guestCaps(p.Host), MaxAge: p.maxAge, Expired: p.deaths,
 		Queue: p.log, Context: p.context, Consumers: consumers, Logger: p.Logger, Observer: p.metrics, Grace: p.Host.Grace,
 	})
 	if err != nil {

@@ -88,7 +88,7 @@ func (l *Live) place(ctx context.Context, v Version, before placed) (placed, err
 	sum := sha256.Sum256(v.Wasm)
 	if module == nil || module.Digest() != hex.EncodeToString(sum[:]) || before.entry.Guest != c.Guest || before.entry.Instances != c.Instances {
 		var err error
-		if module, err = compileOne(ctx, l.parts.engine, c, v.Wasm); err != nil {
+		if module, err = compileOne(ctx, l.parts.engine, c, v.Wasm, l.parts.budgets); err != nil {
 			return placed{}, err
 		}
 	}
@@ -96,7 +96,9 @@ func (l *Live) place(ctx context.Context, v Version, before placed) (placed, err
 }
 
 // runs reports whether a consumer runs as it is already.
-func (l *Live) runs(c placed) bool { return reflect.DeepEqual(l.running[c.entry.Name].consumer, c.consumer) }
+func (l *Live) runs(c placed) bool {
+	return reflect.DeepEqual(l.running[c.entry.Name].consumer, c.consumer)
+}
 
 // swap gives the dispatcher its consumers, and makes the lanes of new ones before.
 func (l *Live) swap(ctx context.Context, all []placed) error {
