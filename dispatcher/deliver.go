@@ -91,10 +91,10 @@ func (c *consumer) deliver(p phases, j *job) {
 	j.each(c.verify)
 	j.each(c.screen)
 	c.coalesce(j)
-	if c.wait(p, j) {
+	c.onWorker(p, j, func() {
 		j.each(c.begin)
 		c.invoke(p, j)
-	}
+	})
 	c.settleAll(p, j)
 }
 
@@ -142,16 +142,14 @@ func (c *consumer) verify(d *delivery) (f finding, goesOn bool) {
 	return finding{end: atContext, refusal: class}, false
 }
 
-// wait waits for a worker, if one is needed, and reports whether there is one.
-func (c *consumer) wait(p phases, j *job) bool {
+// onWorker has a worker do something with what still goes on, if anything does.
+func (c *consumer) onWorker(p phases, j *job, do func()) {
 	if len(j.open()) == 0 {
-		return false
+		return
 	}
-	if err := j.turn.wait(p.claim, j.ctx); err != nil {
+	if err := j.turn.perform(p.claim, j.ctx, do); err != nil {
 		j.all(finding{end: notStarted})
-		return false
 	}
-	return true
 }
 
 // invoke runs the guest on what still goes on, until it returns, breaks a limit, loses a lease, or the host stops it.

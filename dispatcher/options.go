@@ -107,6 +107,7 @@ type Options struct {
 	Hooks     []Hook           // asked and told in this order
 	Observer  Observer         // nil observes nothing
 	Shares    map[string]Share // of the workers, by tenant; the others have the zero Share
+	Caps      map[string]Caps  // by tenant; the others have none
 	Workers   int              // guests that run at once; 0 is GOMAXPROCS − 1, at least 1
 	Grace     time.Duration    // that running deliveries get when Run is stopped; 0 cuts at once
 	// MaxAge returns how old a message of a topic may be when it is delivered; 0 is any age, and so is nil. It is asked for each
@@ -173,6 +174,7 @@ func (o Options) validate() error {
 		faults = append(faults, fmt.Errorf("dispatcher: grace of %s: want 0 or more", o.Grace))
 	}
 	faults = append(faults, shareFaults(o.Shares)...)
+	faults = append(faults, capFaults(o.Caps)...)
 	names := make(map[string]bool, len(o.Consumers))
 	for _, c := range o.Consumers {
 		if names[c.Name] {

@@ -58,7 +58,7 @@ func (l *Log) settle(ctx context.Context, settlements []Settlement, outbox []Mes
 			}
 		}
 		if len(outbox) > 0 {
-			if err := l.planPublish(&f.outbox, make([]Receipt, len(outbox)), now); err != nil {
+			if err := l.planPublish(&f.outbox, make([]Receipt, len(outbox)), now, true); err != nil {
 				return nil, err
 			}
 		}

@@ -15,7 +15,7 @@ type hostFile struct {
 	Grace    *duration     `json:"grace,omitempty" jsonschema_description:"What running deliveries get to finish when the host stops."`
 	Defaults deliveryFile  `json:"defaults,omitempty" jsonschema_description:"What a consumer gets that its manifest doesn't say."`
 	Ceilings deliveryFile  `json:"ceilings,omitempty" jsonschema_description:"The most that a manifest may ask for."`
-	Tenants  []*tenantFile `json:"tenants,omitempty" jsonschema:"maxItems=10000,title=a list of tenants" jsonschema_description:"Who may do what in a tenant with a bearer token. A tenant need not be listed."`
+	Tenants  []*tenantFile `json:"tenants,omitempty" jsonschema:"maxItems=10000,title=a list of tenants" jsonschema_description:"Who may do what in a tenant with a bearer token, and what a tenant may take at most. A tenant need not be listed."`
 	Shares   []*shareFile  `json:"shares,omitempty" jsonschema:"maxItems=10000,title=a list of shares" jsonschema_description:"What tenants get of the workers when they compete for them. A tenant need not be listed."`
 	Topics   []*topicFile  `json:"topics,omitempty" jsonschema:"maxItems=10000,title=a list of topics" jsonschema_description:"Policy by topic. A topic need not be listed."`
 }

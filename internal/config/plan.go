@@ -101,7 +101,7 @@ type planner struct {
 
 func (p *planner) resolve(files []*consumerFile) []Consumer {
 	consumers := make([]Consumer, 0, len(files))
-	names, lanes := map[string]int{}, map[[3]string]named{}
+	names, lanes, perTenant := map[string]int{}, map[[3]string]named{}, map[string]int64{}
 	for i, f := range files {
 		if f == nil {
 			continue
@@ -109,6 +109,8 @@ func (p *planner) resolve(files []*consumerFile) []Consumer {
 		path := fmt.Sprintf("consumers[%d]", i)
 		c := p.consumer(path, f)
 		consumers = append(consumers, c)
+		p.checkCount(path, c.Tenant, perTenant[c.Tenant])
+		perTenant[c.Tenant]++
 		if first, twice := names[c.Name]; twice && p.sound(path+".name") {
 			p.add(path+".name", fmt.Sprintf("%s is also the name of consumers[%d]", quoted(c.Name), first), "want a name of its own")
 		} else if !twice {

@@ -76,6 +76,11 @@ func (m *Metrics) Watch(log *substrate.Log, consumers func() []dispatcher.Consum
 		consumerCollector{consumers}, journalCollector{log.JournalStats})
 }
 
+// WatchTenants adds what tenants use. It is called once.
+func (m *Metrics) WatchTenants(tenants func() []Tenant) {
+	m.registry.MustRegister(tenantCollector{tenants})
+}
+
 // Handler serves the metrics in Prometheus' text format.
 func (m *Metrics) Handler(log *zap.Logger) http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorLog: zap.NewStdLog(log), ErrorHandling: promhttp.ContinueOnError})
