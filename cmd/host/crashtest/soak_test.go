@@ -131,7 +131,7 @@ func (s *soak) life(t *testing.T) {
 	s.chaos(t, ctx)
 	<-ctx.Done()
 	if signal == os.Kill {
-		s.host.kill(t)
+		s.host.waitKilled(t)
 		s.kills++
 	} else {
 		<-s.host.ended
