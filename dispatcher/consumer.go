@@ -25,6 +25,8 @@ type shared struct {
 	guests    guestLogs
 	maxAge    func(tenant, topic string) time.Duration
 	hooks     []Hook
+	inquiries *inquiries // that wait for replies
+	audience  *audience
 }
 
 // consumer runs one entry of the manifest.

@@ -15,6 +15,7 @@ import (
 type Dispatcher struct {
 	grace     time.Duration
 	consumers []*consumer
+	inquiries *inquiries
 	started   atomic.Bool
 }
 
@@ -34,8 +35,11 @@ func New(o Options) (*Dispatcher, error) {
 		guests:    newGuestLogs(o.Logger, o.Consumers),
 		maxAge:    o.MaxAge,
 		hooks:     o.Hooks,
+		inquiries: newInquiries(),
+		audience:  &audience{},
 	}
-	d := &Dispatcher{grace: o.Grace}
+	shared.audience.set(o.Consumers)
+	d := &Dispatcher{grace: o.Grace, inquiries: shared.inquiries}
 	for _, c := range o.Consumers {
 		d.consumers = append(d.consumers, newConsumer(c, shared))
 	}
@@ -92,7 +96,8 @@ func (d *Dispatcher) Resume(which func(ConsumerStatus) bool) int {
 
 // phases are the three ends of a dispatcher's work, each later than the one before it.
 type phases struct {
-	claim  context.Context // done: nothing more is claimed or started
+	stop   context.Context // done: the dispatcher is stopping, and whatever waits for others gives up
+	claim  context.Context // done: nothing more is claimed or started; for one consumer that may be earlier
 	run    context.Context // done: running guests are stopped
 	settle context.Context // done: settlements that the storage still refuses are given up
 
@@ -104,7 +109,7 @@ var errStopping = errors.New("the host is stopping")
 
 func newPhases(ctx context.Context) phases {
 	base := context.WithoutCancel(ctx)
-	p := phases{claim: ctx}
+	p := phases{stop: ctx, claim: ctx}
 	p.run, p.cut = context.WithCancelCause(base)
 	p.settle, p.giveUp = context.WithCancel(base)
 	return p

@@ -18,6 +18,9 @@ type Queue interface {
 	// Reserve asks the topic's policy for one more message, ahead of the Settle that publishes it. The reservation is put
 	// into that message, or released. It may be nil: then there is nothing to release.
 	Reserve(tenant, topic string, payloadBytes int) (*substrate.Reservation, error)
+	// PublishHeld publishes messages at once, all or none, for a guest that handles messages under leases. If one of those is
+	// not held it publishes nothing, and the error is substrate.ErrLeaseLost.
+	PublishHeld(ctx context.Context, held []substrate.Lease, msgs ...substrate.Message) ([]substrate.Receipt, error)
 	// WaitReady blocks until a claim may find something, ctx is done, or the queue fails. It may return too early, never
 	// too late.
 	WaitReady(ctx context.Context, tenant, topic, lane string) error

@@ -41,24 +41,51 @@ type tenantTurns struct {
 type consumerTurns struct {
 	lastServed uint64
 	turns      ring[*turn]
+	back       ring[*turn] // that had begun before: they come first
+}
+
+func (c *consumerTurns) len() int { return c.turns.len() + c.back.len() }
+
+func (c *consumerTurns) push(t *turn) {
+	if t.left {
+		c.back.push(t)
+	} else {
+		c.turns.push(t)
+	}
+}
+
+// pop takes the turn that comes first; there must be one.
+func (c *consumerTurns) pop() *turn {
+	if c.back.len() > 0 {
+		return c.back.pop()
+	}
+	return c.turns.pop()
 }
 
 // turn is a place in the queue for a worker, and then the right to use one.
 type turn struct {
 	workers *workers
+	of      turnOwner
 	tenant  *tenantTurns
 	granted chan struct{} // closed when the worker is there
 	alone   bool          // nothing runs beside it
 	state   turnState     // guarded by workers.mu
 	began   time.Time     // when it was granted
 	fuel    int64         // that it used: see spent
+	left    bool          // it had a worker before, and left it
+	ran     time.Duration // with a worker, before it left
+	counted float64       // as its cost, before it left
 }
+
+// turnOwner says whose turn it is.
+type turnOwner struct{ tenant, consumer string }
 
 type turnState uint8
 
 const (
 	turnWaiting turnState = iota
 	turnGranted
+	turnAway // it gave its worker back, and will want one again
 	turnOver
 )
 
@@ -72,10 +99,10 @@ func (w *workers) seconds(at time.Time) float64 { return at.Sub(w.start).Seconds
 
 // enqueue takes a place in the queue, for a turn that is alone or not. The turn must be ended by done.
 func (w *workers) enqueue(tenant, consumer string, alone bool) *turn {
-	t := &turn{workers: w, granted: make(chan struct{}), alone: alone}
+	t := &turn{workers: w, of: turnOwner{tenant, consumer}, granted: make(chan struct{}), alone: alone}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.push(tenant, consumer, t)
+	w.push(t)
 	w.grant()
 	return t
 }
@@ -103,7 +130,23 @@ func (t *turn) spent(fuel int64) {
 }
 
 // done gives the worker, or the place in the queue, back. It may be called more than once.
-func (t *turn) done() {
+func (t *turn) done() { t.giveBack(turnOver) }
+
+// leave gives the worker back for a while, which doesn't count as execution. Nobody's turn is alone meanwhile because of it.
+func (t *turn) leave() { t.giveBack(turnAway) }
+
+// comeBack takes a place in the queue again after leave, before those turns of the consumer that have not begun. It is to be
+// waited for as at first.
+func (t *turn) comeBack() {
+	w := t.workers
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t.state, t.left, t.granted = turnWaiting, true, make(chan struct{})
+	w.push(t)
+	w.grant()
+}
+
+func (t *turn) giveBack(then turnState) {
 	w := t.workers
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,17 +155,20 @@ func (t *turn) done() {
 		w.running--
 		w.account(t)
 	}
-	t.state = turnOver
+	t.state = then
 	if w.alone == t {
 		w.alone = nil
 	}
 	w.grant()
 }
 
-// account counts what a turn that ends has cost.
+// account counts what a turn has cost since it was granted.
 func (w *workers) account(t *turn) {
 	now := time.Now()
-	began, c := w.seconds(t.began), cost(now.Sub(t.began), t.fuel)
+	t.ran += now.Sub(t.began)
+	c := cost(t.ran, t.fuel) - t.counted // its fuel is known only once the guest has returned
+	t.counted += c
+	began := w.seconds(t.began)
 	w.used.end(now, began, c)
 	t.tenant.used.end(now, began, c)
 }
@@ -157,25 +203,25 @@ func (w *workers) begin(t *turn) {
 	close(t.granted)
 }
 
-func (w *workers) push(tenant, consumer string, t *turn) {
-	tt := w.tenants[tenant]
+func (w *workers) push(t *turn) {
+	tt := w.tenants[t.of.tenant]
 	if tt == nil {
-		tt = &tenantTurns{share: w.shares[tenant].withDefaults(), consumers: make(map[string]*consumerTurns)}
-		w.tenants[tenant] = tt
+		tt = &tenantTurns{share: w.shares[t.of.tenant].withDefaults(), consumers: make(map[string]*consumerTurns)}
+		w.tenants[t.of.tenant] = tt
 	}
-	ct := tt.consumers[consumer]
+	ct := tt.consumers[t.of.consumer]
 	if ct == nil {
 		ct = &consumerTurns{}
-		tt.consumers[consumer] = ct
+		tt.consumers[t.of.consumer] = ct
 	}
 	if len(tt.waiting) == 0 {
 		w.waiting = append(w.waiting, tt)
 	}
-	if ct.turns.len() == 0 {
+	if ct.len() == 0 {
 		tt.waiting = append(tt.waiting, ct)
 	}
 	t.tenant = tt
-	ct.turns.push(t)
+	ct.push(t)
 }
 
 // next takes the turn that comes next out of the queue; nil if none waits.
@@ -187,12 +233,12 @@ func (w *workers) next() *turn {
 	tt := w.waiting[tenant]
 	consumer := tt.longest()
 	ct := tt.waiting[consumer]
-	t := ct.turns.pop()
+	t := ct.pop()
 	if t.state != turnOver {
 		w.served++
 		tt.lastServed, ct.lastServed = w.served, w.served
 	}
-	if ct.turns.len() == 0 {
+	if ct.len() == 0 {
 		tt.waiting = slices.Delete(tt.waiting, consumer, consumer+1)
 	}
 	if len(tt.waiting) == 0 {
