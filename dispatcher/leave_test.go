@@ -18,12 +18,12 @@ func TestLeave(t *testing.T) {
 		}
 	}
 	t.Run("WhoLeavesLetsAnotherRun", func(t *testing.T) {
-		w := newWorkers(1, nil)
+		w := newWorkers(1, nil, nil)
 		first, second := w.enqueue("t", "a", false), w.enqueue("t", "b", false)
 		first.leave()
 		is(t, turnGranted, second)
-		first.comeBack()
-		is(t, turnWaiting, first)
+		first.queueAgain()
+		is(t, turnReturning, first)
 		require.Equal(t, 1, w.running)
 		second.done()
 		is(t, turnGranted, first)
@@ -32,14 +32,14 @@ func TestLeave(t *testing.T) {
 		require.Zero(t, w.running)
 	})
 	t.Run("WhoEndsWhileAwayGivesNoWorkerBackTwice", func(t *testing.T) {
-		w := newWorkers(1, nil)
+		w := newWorkers(1, nil, nil)
 		gone := w.enqueue("t", "a", false)
 		gone.leave()
 		gone.done()
 		left := w.enqueue("t", "a", false)
 		left.leave()
 		other := w.enqueue("t", "a", false)
-		left.comeBack()
+		left.queueAgain()
 		left.done()
 		other.done()
 		require.Equal(t, 1, w.free)
@@ -47,25 +47,26 @@ func TestLeave(t *testing.T) {
 	})
 	t.Run("WhoComesBackIsBeforeWhatItsConsumerHasNotBegun", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // nobody runs for any time
-			w := newWorkers(1, nil)
+			w := newWorkers(1, nil, nil)
 			turns := map[string]*turn{"asks": w.enqueue("t", "a", false)}
 			turns["asks"].leave()
 			turns["other"] = w.enqueue("t", "b", false)
 			turns["a1"], turns["a2"] = w.enqueue("t", "a", false), w.enqueue("t", "a", false)
 			turns["b1"] = w.enqueue("t", "b", false)
-			turns["asks"].comeBack()
+			turns["asks"].queueAgain()
 			require.Equal(t, []string{"other", "asks", "b1", "a1", "a2"}, order(turns), "and other consumers have their turns all the same")
 		})
 	})
 	t.Run("WhoIsAloneHoldsNobodyUpWhileAwayAndIsAloneAgain", func(t *testing.T) {
-		w := newWorkers(2, nil)
+		w := newWorkers(2, nil, nil)
 		alone, other := w.enqueue("t", "a", true), w.enqueue("t", "b", false)
 		is(t, turnWaiting, other)
 		alone.leave()
 		is(t, turnGranted, other)
-		alone.comeBack()
+		alone.queueAgain()
 		next := w.enqueue("t", "b", false)
-		is(t, turnWaiting, alone, next)
+		is(t, turnReturning, alone)
+		is(t, turnWaiting, next)
 		other.done()
 		is(t, turnGranted, alone)
 		is(t, turnWaiting, next)
@@ -74,12 +75,12 @@ func TestLeave(t *testing.T) {
 	})
 	t.Run("WaitingIsNoExecution", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorkers(2, nil)
+			w := newWorkers(2, nil, nil)
 			asks, runs := w.enqueue("asks", "c", false), w.enqueue("runs", "c", false)
 			time.Sleep(10 * time.Millisecond)
 			asks.leave()
 			time.Sleep(100 * time.Millisecond)
-			asks.comeBack()
+			asks.queueAgain()
 			used := func(tenant string) float64 { return w.tenants[tenant].used.recent(time.Now(), w.seconds(time.Now())) }
 			require.Less(t, used("asks"), 0.011)
 			require.InDelta(t, 0.11, used("runs"), 0.001)
@@ -91,11 +92,11 @@ func TestLeave(t *testing.T) {
 	})
 	t.Run("FuelIsCountedOnce", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorkers(1, nil)
+			w := newWorkers(1, nil, nil)
 			asks := w.enqueue("t", "c", false)
 			time.Sleep(10 * time.Millisecond)
 			asks.leave()
-			asks.comeBack()
+			asks.queueAgain()
 			time.Sleep(10 * time.Millisecond)
 			asks.spent(limits.FairFuelPerSec / 10) // of the whole call
 			asks.done()

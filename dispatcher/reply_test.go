@@ -119,7 +119,7 @@ func TestReply(t *testing.T) {
 // onlyInquiry returns the request that waits.
 func (r *rig) onlyInquiry() *inquiry {
 	r.t.Helper()
-	q := r.d.inquiries
+	q := r.d.shared.inquiries
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	require.Len(r.t, q.waiting, 1)

@@ -52,7 +52,7 @@ func (a *asker) request(ctx context.Context, r messaging.Request) ([]messaging.M
 		return nil
 	})
 	if err != nil {
-		a.run.outbox.noteFailure(err)
+		a.run.outbox.noteFailure(r.Topic, err)
 		return nil, refusalFor(err)
 	}
 	return replies, nil
@@ -121,8 +121,7 @@ func (a *asker) away(ctx context.Context, do func() error) error {
 	a.job.ended()
 	a.job.turn.leave()
 	err := do()
-	a.job.turn.comeBack()
-	if stopped := a.job.turn.wait(a.phases.stop, ctx); stopped != nil {
+	if stopped := a.job.turn.comeBack(a.phases.stop, ctx); stopped != nil {
 		a.job.cut(errStopping)
 		return err
 	}
@@ -160,4 +159,4 @@ func (a *audience) has(tenant, topic string) bool {
 }
 
 // Requests returns what became of the requests of guests.
-func (d *Dispatcher) Requests() RequestStats { return d.inquiries.count() }
+func (d *Dispatcher) Requests() RequestStats { return d.shared.inquiries.count() }

@@ -295,7 +295,7 @@ func TestRequestRefusal(t *testing.T) {
 				sleep(ctx, 100*time.Millisecond)
 				waiting := r.d.Requests().Waiting
 				r.queue.look(func() { most = max(most, waiting) })
-				return with(ok(), call.Reply(call.Messages()[0], messaging.Message{}))
+				return unless(ok(), call.Reply(call.Messages()[0], messaging.Message{}))
 			}))
 			clerk.Concurrency = limits.InFlightMessages
 			r = newRig(t, shop, clerk)
@@ -310,8 +310,8 @@ func TestRequestRefusal(t *testing.T) {
 	})
 }
 
-// with returns o unless a reply was refused.
-func with(o runtime.Outcome, refused *messaging.PublishError) runtime.Outcome {
+// unless returns o unless a reply was refused.
+func unless(o runtime.Outcome, refused *messaging.PublishError) runtime.Outcome {
 	if refused != nil {
 		return runtime.Outcome{Class: runtime.GuestError, Detail: "other", GuestText: refused.Error()}
 	}

@@ -1,7 +1,6 @@
 package dispatcher
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"time"
@@ -14,7 +13,8 @@ import (
 //
 // A turn may be alone: it begins once all that run have ended, and nothing begins before it is over.
 //
-// Who comes next is decided by next alone; the rest doesn't know. It is safe for concurrent use.
+// Who comes next is decided by next alone; the rest doesn't know. What is done in a turn is done on a goroutine of the worker:
+// see perform.go. It is safe for concurrent use.
 type workers struct {
 	mu      sync.Mutex
 	free    int
@@ -24,15 +24,21 @@ type workers struct {
 	tenants map[string]*tenantTurns
 	waiting []*tenantTurns
 	shares  map[string]Share // by tenant; the others have the default
+	caps    map[string]Caps  // likewise: none
 	start   time.Time        // from which seconds are counted
 	used    usage            // by all tenants
+
+	begun      []*turn        // granted turns whose work is known and that nobody performs yet
+	performers sync.WaitGroup // goroutines that perform turns
 }
 
 // tenantTurns are the consumers of one tenant.
 type tenantTurns struct {
 	share      Share
-	used       usage
+	most       int    // turns at once
+	used       usage  // its running are the turns that are not over
 	lastServed uint64 // the value of workers.served at its last turn
+	held       uint64 // how often it was passed over because it had as many turns as it may
 	consumers  map[string]*consumerTurns
 	waiting    []*consumerTurns
 }
@@ -47,7 +53,7 @@ type consumerTurns struct {
 func (c *consumerTurns) len() int { return c.turns.len() + c.back.len() }
 
 func (c *consumerTurns) push(t *turn) {
-	if t.left {
+	if t.state == turnReturning {
 		c.back.push(t)
 	} else {
 		c.turns.push(t)
@@ -67,12 +73,12 @@ type turn struct {
 	workers *workers
 	of      turnOwner
 	tenant  *tenantTurns
-	granted chan struct{} // closed when the worker is there
 	alone   bool          // nothing runs beside it
-	state   turnState     // guarded by workers.mu
+	state   turnState     // guarded by workers.mu, as all below
+	work    *work         // what is done in it; nil until that is known
 	began   time.Time     // when it was granted
 	fuel    int64         // that it used: see spent
-	left    bool          // it had a worker before, and left it
+	back    chan struct{} // closed when it has a worker again: see leave.go
 	ran     time.Duration // with a worker, before it left
 	counted float64       // as its cost, before it left
 }
@@ -85,13 +91,14 @@ type turnState uint8
 const (
 	turnWaiting turnState = iota
 	turnGranted
-	turnAway // it gave its worker back, and will want one again
+	turnAway      // it gave its worker back, and will want one again
+	turnReturning // it waits for one again
 	turnOver
 )
 
-// newWorkers makes n workers, for tenants with these shares.
-func newWorkers(n int, shares map[string]Share) *workers {
-	return &workers{free: n, tenants: make(map[string]*tenantTurns), shares: shares, start: time.Now()}
+// newWorkers makes n workers, for tenants with these shares and caps.
+func newWorkers(n int, shares map[string]Share, caps map[string]Caps) *workers {
+	return &workers{free: n, tenants: make(map[string]*tenantTurns), shares: shares, caps: caps, start: time.Now()}
 }
 
 // seconds returns a time as the seconds since the workers were made.
@@ -99,27 +106,13 @@ func (w *workers) seconds(at time.Time) float64 { return at.Sub(w.start).Seconds
 
 // enqueue takes a place in the queue, for a turn that is alone or not. The turn must be ended by done.
 func (w *workers) enqueue(tenant, consumer string, alone bool) *turn {
-	t := &turn{workers: w, of: turnOwner{tenant, consumer}, granted: make(chan struct{}), alone: alone}
+	t := &turn{workers: w, of: turnOwner{tenant, consumer}, alone: alone}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.push(t)
 	w.grant()
+	w.launch()
 	return t
-}
-
-// wait returns nil once the turn has come, or the error of the first context that is done. Its caller may then run a
-// guest, and ends the turn in either case.
-func (t *turn) wait(stop, held context.Context) error {
-	select {
-	case <-t.granted:
-	case <-stop.Done():
-	case <-held.Done():
-	}
-	// A turn that came together with a reason not to run doesn't count.
-	if err := stop.Err(); err != nil {
-		return err
-	}
-	return held.Err()
 }
 
 // spent adds instructions to what the turn counts for.
@@ -130,26 +123,23 @@ func (t *turn) spent(fuel int64) {
 }
 
 // done gives the worker, or the place in the queue, back. It may be called more than once.
-func (t *turn) done() { t.giveBack(turnOver) }
-
-// leave gives the worker back for a while, which doesn't count as execution. Nobody's turn is alone meanwhile because of it.
-func (t *turn) leave() { t.giveBack(turnAway) }
-
-// comeBack takes a place in the queue again after leave, before those turns of the consumer that have not begun. It is to be
-// waited for as at first.
-func (t *turn) comeBack() {
+func (t *turn) done() {
 	w := t.workers
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t.state, t.left, t.granted = turnWaiting, true, make(chan struct{})
-	w.push(t)
-	w.grant()
+	w.end(t)
+	w.launch()
 }
 
-func (t *turn) giveBack(then turnState) {
-	w := t.workers
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// end is done under the lock, without starting what is granted because of it.
+func (w *workers) end(t *turn) {
+	if t.state != turnOver {
+		w.take(t, turnOver)
+	}
+}
+
+// take takes the worker from a turn, if it has one, and gives it to the next one.
+func (w *workers) take(t *turn, then turnState) {
 	if t.state == turnGranted {
 		w.free++
 		w.running--
@@ -189,24 +179,40 @@ func (w *workers) grant() {
 		}
 		w.begin(t)
 	}
-	if t := w.alone; t != nil && w.running == 0 && t.state == turnWaiting {
+	if t := w.alone; t != nil && w.running == 0 && t.state != turnGranted {
 		w.begin(t)
 	}
 }
 
 func (w *workers) begin(t *turn) {
+	returns := t.state == turnReturning
 	t.state, t.began = turnGranted, time.Now()
 	w.free--
 	w.running++
 	w.used.begin(w.seconds(t.began))
 	t.tenant.used.begin(w.seconds(t.began))
-	close(t.granted)
+	if returns {
+		close(t.back)
+	} else if t.work != nil {
+		w.begun = append(w.begun, t)
+	}
+}
+
+// forget drops what is known of a consumer that is gone. Its tenant's execution still counts.
+func (w *workers) forget(tenant, consumer string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if tt := w.tenants[tenant]; tt != nil {
+		delete(tt.consumers, consumer) // turns that are over may still be in the queue
+	}
 }
 
 func (w *workers) push(t *turn) {
 	tt := w.tenants[t.of.tenant]
 	if tt == nil {
-		tt = &tenantTurns{share: w.shares[t.of.tenant].withDefaults(), consumers: make(map[string]*consumerTurns)}
+		tt = &tenantTurns{
+			share: w.shares[t.of.tenant].withDefaults(), most: w.caps[t.of.tenant].turns(), consumers: make(map[string]*consumerTurns),
+		}
 		w.tenants[t.of.tenant] = tt
 	}
 	ct := tt.consumers[t.of.consumer]
@@ -224,12 +230,12 @@ func (w *workers) push(t *turn) {
 	ct.push(t)
 }
 
-// next takes the turn that comes next out of the queue; nil if none waits.
+// next takes the turn that comes next out of the queue; nil if none waits that may begin.
 func (w *workers) next() *turn {
-	if len(w.waiting) == 0 {
+	tenant := w.owedMost()
+	if tenant < 0 {
 		return nil
 	}
-	tenant := w.owedMost()
 	tt := w.waiting[tenant]
 	consumer := tt.longest()
 	ct := tt.waiting[consumer]
@@ -247,18 +253,23 @@ func (w *workers) next() *turn {
 	return t
 }
 
-// owedMost returns the index of the waiting tenant that is owed most.
+// owedMost returns the index of the waiting tenant that is owed most, among those that may have another turn; -1 if there is
+// none.
 func (w *workers) owedMost() int {
-	if len(w.waiting) == 1 {
+	if len(w.waiting) == 1 && w.waiting[0].mayRun() {
 		return 0
 	}
 	now := time.Now()
 	clock := w.seconds(now)
 	all := w.used.recent(now, clock)
-	most, first := 0, rank{}
+	most, first := -1, rank{}
 	for i, tt := range w.waiting {
+		if !tt.mayRun() {
+			tt.held++
+			continue
+		}
 		r := tt.share.rank(tt.used.recent(now, clock), all, tt.lastServed)
-		if i == 0 || r.before(first) {
+		if most < 0 || r.before(first) {
 			most, first = i, r
 		}
 	}

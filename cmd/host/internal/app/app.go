@@ -19,6 +19,7 @@ import (
 	"github.com/longshore/longshore/cmd/host/internal/telemetry"
 	"github.com/longshore/longshore/dispatcher"
 	"github.com/longshore/longshore/internal/config"
+	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/runtime"
 	"github.com/longshore/longshore/signedctx"
 	"github.com/longshore/longshore/signedctx/bearer"
@@ -26,7 +27,7 @@ import (
 	"github.com/longshore/longshore/wasi/messaging"
 )
 
-// Options is what a host is made of. All fields but Reload are required.
+// Options is what a host is made of. All fields but Reload and Beside are required.
 type Options struct {
 	Host   *config.Host
 	Plan   *config.Plan // may have no consumers
@@ -35,6 +36,8 @@ type Options struct {
 	Reload <-chan os.Signal // each reads the signing keys again; nil is never
 	// Compiler is the command of a process that compiles one module, see runtime.Options.
 	Compiler []string
+	// Beside runs while the host does, and may replace its consumers. Its error stops the host. nil is nothing.
+	Beside func(ctx context.Context, l *Live) error
 }
 
 const (
@@ -62,6 +65,8 @@ type parts struct {
 	engine     *runtime.Engine
 	metrics    *telemetry.Metrics
 	dispatcher *dispatcher.Dispatcher
+	deaths     chan []substrate.DeadLetter // of messages that expired, to be told of
+	budgets    *budgets
 	ready      readiness
 	started    time.Time
 }
@@ -88,7 +93,9 @@ func (r *readiness) check() error {
 // open makes the parts in their order: the log first, because its lock says that this host is the only one. A host that
 // answers on the socket is noticed before, without waiting for the lock. The returned function closes what was opened, also when there is an error.
 func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err error) {
-	p = &parts{Options: o, metrics: telemetry.NewMetrics(o.Build), started: time.Now()}
+	p = &parts{
+		Options: o, metrics: telemetry.NewMetrics(o.Build), deaths: make(chan []substrate.DeadLetter, limits.ExpiredBatches), started: time.Now(),
+	}
 	var closers []func() error
 	closeAll = func() error {
 		var errs []error
@@ -105,7 +112,7 @@ func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err 
 	}
 	expiries := telemetry.NewExpiries(p.metrics, o.Logger)
 	closers = append(closers, func() error { expiries.Close(); return nil })
-	if p.log, err = OpenLog(ctx, o.Host, expiries.Report); err != nil {
+	if p.log, err = OpenLog(ctx, o.Host, p.expired(expiries)); err != nil {
 		return p, closeAll, err
 	}
 	closers = append(closers, p.log.Close)
@@ -141,7 +148,7 @@ func OpenLog(ctx context.Context, h *config.Host, expired func([]substrate.DeadL
 	if err != nil {
 		return nil, openError(LogDir(h.Data), err)
 	}
-	if err := log.SetDefaults(policies(h)); err != nil {
+	if err := errors.Join(log.SetDefaults(policies(h)), log.SetTenantCaps(logCaps(h))); err != nil {
 		return nil, errors.Join(fmt.Errorf("set the policies of the host config: %w", err), log.Close())
 	}
 	return log, nil
@@ -176,35 +183,43 @@ func (p *parts) maxAge(tenant, topic string) time.Duration {
 
 // newDispatcher compiles the plan's modules and makes their consumers.
 func newDispatcher(ctx context.Context, p *parts) (*dispatcher.Dispatcher, error) {
-	modules, err := Compile(ctx, p.engine, p.Plan)
+	p.budgets = newBudgets(p.Host)
+	modules, err := compile(ctx, p.engine, p.Plan, p.budgets)
 	if err != nil {
 		return nil, err
 	}
 	consumers := make([]dispatcher.Consumer, len(modules))
-	for i, c := range p.Plan.Consumers {
-		consumers[i] = dispatcher.Consumer{
-			Name: c.Name, Tenant: c.Tenant, Topic: c.Topic, Lane: c.Group, Guest: modules[i], Limits: c.Guest,
-			Concurrency: c.Concurrency, MaxAttempts: c.MaxAttempts, Lease: c.Lease,
-			Retry:           dispatcher.Retry{Base: c.Retry.Base, Cap: c.Retry.Cap},
-			ContextOptional: !c.ContextRequired, Publish: c.Publish, Clients: c.Clients, Buckets: c.Buckets, NonRetryable: c.NonRetryable,
-			Batch:   dispatcher.Batch{Max: c.Batch.Max, Window: c.Batch.Window, Latest: c.Batch.Latest},
-			Breaker: dispatcher.Breaker{Percent: c.Breaker.Percent, Window: c.Breaker.Window, Calls: c.Breaker.Calls},
-			Filter:  c.Filter, Features: c.Features,
-		}
-		for _, p := range c.Config {
-			consumers[i].Config = append(consumers[i].Config, messaging.Pair{Key: p[0], Value: p[1]})
-		}
+	for i := range modules {
+		consumers[i] = consumerOf(&p.Plan.Consumers[i], modules[i])
 	}
 	shares := make(map[string]dispatcher.Share, len(p.Host.Shares))
 	for _, s := range p.Host.Shares {
 		shares[s.Tenant] = dispatcher.Share{Weight: s.Weight, FloorPercent: s.FloorPercent}
 	}
 	d, err := dispatcher.New(dispatcher.Options{
-		Shares: shares, MaxAge: p.maxAge,
+		Shares: shares, Caps: guestCaps(p.Host), MaxAge: p.maxAge, Expired: p.deaths,
 		Queue: p.log, Context: p.context, Consumers: consumers, Logger: p.Logger, Observer: p.metrics, Grace: p.Host.Grace,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the consumers: %w", err)
 	}
 	return d, nil
+}
+
+// consumerOf returns an entry of the manifest as the dispatcher takes it.
+func consumerOf(c *config.Consumer, module *runtime.Module) dispatcher.Consumer {
+	consumer := dispatcher.Consumer{
+		Name: c.Name, Tenant: c.Tenant, Topic: c.Topic, Lane: c.Group, Guest: module, Limits: c.Guest,
+		Concurrency: c.Concurrency, MaxAttempts: c.MaxAttempts, Lease: c.Lease,
+		Retry:           dispatcher.Retry{Base: c.Retry.Base, Cap: c.Retry.Cap},
+		ContextOptional: !c.ContextRequired, Publish: c.Publish, Clients: c.Clients, Buckets: c.Buckets, NonRetryable: c.NonRetryable,
+		Batch:   dispatcher.Batch{Max: c.Batch.Max, Window: c.Batch.Window, Latest: c.Batch.Latest},
+		Breaker: dispatcher.Breaker{Percent: c.Breaker.Percent, Window: c.Breaker.Window, Calls: c.Breaker.Calls},
+		Events:  dispatcher.Events(c.Events),
+		Filter:  c.Filter, Features: c.Features,
+	}
+	for _, p := range c.Config {
+		consumer.Config = append(consumer.Config, messaging.Pair{Key: p[0], Value: p[1]})
+	}
+	return consumer
 }

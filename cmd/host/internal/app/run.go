@@ -73,6 +73,9 @@ func (p *parts) serve(ctx context.Context, servers []*api.Server) error {
 	}
 	group.Go(func() error { return p.dispatcher.Run(ctx) })
 	group.Go(func() error { p.reloadKeys(ctx); return nil })
+	if p.Beside != nil {
+		group.Go(func() error { return p.Beside(ctx, &Live{parts: p}) })
+	}
 	group.Go(func() error {
 		select {
 		case <-p.log.Done():
@@ -102,6 +105,7 @@ func (p *parts) listen(ctx context.Context) ([]*api.Server, string, error) {
 		return nil, "", errors.Join(err, tcp.Close(), socket.Close())
 	}
 	p.metrics.Watch(p.log, p.dispatcher.Consumers)
+	p.metrics.WatchTenants(p.tenants)
 	publisher := ingest.New(p.log, p.context)
 	addr := tcp.Addr().String()
 	dataHandler := api.NewData(api.DataOptions{
