@@ -96,7 +96,9 @@ func (l *Live) place(ctx context.Context, v Version, before placed) (placed, err
 }
 
 // runs reports whether a consumer runs as it is already.
-func (l *Live) runs(c placed) bool { return reflect.DeepEqual(l.running[c.entry.Name].consumer, c.consumer) }
+func (l *Live) runs(c placed) bool {
+	return reflect.DeepEqual(l.running[c.entry.Name].consumer, c.consumer)
+}
 
 // swap gives the dispatcher its consumers, and makes the lanes of new ones before.
 func (l *Live) swap(ctx context.Context, all []placed) error {

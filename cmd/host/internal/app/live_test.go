@@ -61,7 +61,7 @@ func TestDeploy(t *testing.T) {
 		return out
 	}
 	// deploy deploys a version of each consumer and returns the digests of what runs.
-	deploy := func(t *testing.T, ctx context.Context, l *Live, versions ...Version) ([]Outcome, []string) { //nolint:revive // t is first in tests
+	deploy := func(t *testing.T, ctx context.Context, l *Live, versions ...Version) ([]Outcome, []string) {
 		t.Helper()
 		outcomes, err := l.Deploy(ctx, versions)
 		require.NoError(t, err)
