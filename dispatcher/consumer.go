@@ -147,6 +147,7 @@ func (c *consumer) claim(p phases, r room, inFlight *sync.WaitGroup) (used room)
 	for _, together := range c.together(claimed.Deliveries) {
 		used = used.plus(c.start(p, together, since, inFlight))
 	}
+	c.tellDeaths(p.settle, claimed.Buried)
 	c.lastFull = len(claimed.Deliveries) >= c.Batch.Max
 	if err == nil {
 		c.restIfEmpty(p.claim, len(claimed.Deliveries)+len(claimed.Buried)+len(claimed.Quarantined))

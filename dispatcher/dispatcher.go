@@ -42,7 +42,7 @@ func New(o Options) (*Dispatcher, error) {
 			context:   o.Context,
 			observer:  o.Observer,
 			log:       o.Logger,
-			workers:   newWorkers(o.Workers, o.Shares),
+			workers:   newWorkers(o.Workers, o.Shares, o.Caps),
 			hostSlots: newBudget(room{messages: limits.HostInFlightMsgs, bytes: limits.HostInFlightBytes}),
 			maxAge:    o.MaxAge,
 			hooks:     o.Hooks,
@@ -77,6 +77,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	}()
 	p.windDown(d.options.Grace, ended)
 	<-ended
+	d.shared.workers.wait()
 	return nil
 }
 
@@ -90,6 +91,7 @@ func (d *Dispatcher) begin(p *phases) {
 	for _, c := range d.consumers {
 		d.start(c)
 	}
+	d.running.Go(func() { d.tellExpired(p) })
 }
 
 func (d *Dispatcher) startNoMore() {

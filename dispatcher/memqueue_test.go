@@ -20,7 +20,7 @@ type memQueue struct {
 	minted   int
 	token    uint64
 
-	// fail is asked before each call ("claim", "extend", "settle", "wait"); an error is returned to the caller, and nothing is
+	// fail is asked before each call ("claim", "extend", "settle", "wait", "publish"); an error is returned to the caller, and nothing is
 	// changed. For a settle, published tells how large the outbox is.
 	fail func(call string, published int) error
 	// reserve answers Reserve.
@@ -43,7 +43,10 @@ type memQueue struct {
 	buried    []substrate.Settlement
 	released  []substrate.Settlement
 	retried   []substrate.Settlement
-	published []substrate.Message
+	published []substrate.Message // by settlements
+
+	alone []substrate.Message          // published by themselves
+	dead  map[string]substrate.Message // that a claim buried, by id
 }
 
 type stored struct {
@@ -64,6 +67,7 @@ func newMemQueue() *memQueue {
 		start:   func() error { return nil },
 		running: map[substrate.Lease]bool{},
 		fences:  map[string]uint64{},
+		dead:    map[string]substrate.Message{},
 	}
 }
 
@@ -145,6 +149,7 @@ func (q *memQueue) Claim(_ context.Context, r substrate.ClaimRequest) (substrate
 		case s.message.Tenant != r.Tenant || s.message.Topic != r.Topic || time.Until(s.until) > 0:
 		case s.attempts >= r.MaxAttempts:
 			q.remove(s)
+			q.dead[s.message.ID] = s.message
 			out.Buried = append(out.Buried, substrate.DeadLetter{ID: s.message.ID, Attempts: s.attempts, Reason: "max-attempts"})
 		default:
 			q.token++

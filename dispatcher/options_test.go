@@ -76,6 +76,23 @@ func TestGuestLog(t *testing.T) {
 			require.Equal(t, want, escape([]byte(in)))
 		}
 	})
+	t.Run("BytesBeyondTheTenantsCapAreLeftOut", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			core, logs := observer.New(zapcore.DebugLevel)
+			g := newGuestLog(zap.New(core), tenant, Caps{LogBytesPerSec: 2048})
+			line := []byte(strings.Repeat("a", 5000)) // of which one line's worth counts
+			for range 5 {
+				g.write("stdout", line, nil)
+			}
+			require.Equal(t, 2, logs.Len())
+			require.EqualValues(t, 3*limits.GuestLogLineBytes, g.lost.Load())
+			time.Sleep(time.Second / 2)
+			g.write("stdout", line, nil)
+			g.write("stdout", []byte("b"), nil)
+			require.Equal(t, 3, logs.Len())
+			require.EqualValues(t, 3, logs.All()[2].ContextMap()["lines_dropped_before"])
+		})
+	})
 	t.Run("ATenantsRateIsSharedAndItsNeighboursIsNot", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			core, logs := observer.New(zapcore.DebugLevel)

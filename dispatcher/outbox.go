@@ -53,7 +53,7 @@ func (o *outbox) admit(topic string, m messaging.Message) (messaging.Admission, 
 	}
 	r, err := o.queue.Reserve(out.Tenant, topic, len(out.Payload))
 	if err != nil {
-		o.noteRefusal(err)
+		o.noteRefusal(topic, err)
 		return messaging.Admission{}, refusalFor(err)
 	}
 	out.ID, out.Reservation = o.queue.MintID(), r
@@ -62,9 +62,10 @@ func (o *outbox) admit(topic string, m messaging.Message) (messaging.Admission, 
 }
 
 // noteRefusal remembers that the queue had no room, which says nothing about the message: the consumer can wait for it.
-func (o *outbox) noteRefusal(err error) {
+func (o *outbox) noteRefusal(topic string, err error) {
 	r, isRefusal := refusedBy(err)
 	if o.refused == nil && isRefusal && !r.forever {
+		r.topic = topic
 		o.refused = r
 	}
 }

@@ -70,6 +70,9 @@ func (h *house) module(name string, wasm []byte, g limits.Guest) *runtime.Module
 // OnDelivery makes house an Observer.
 func (h *house) OnDelivery(r Receipt) { h.seen <- r }
 
+// OnEvent makes house an Observer.
+func (h *house) OnEvent(EventOutcome) {}
+
 func (h *house) publish(topicName string, n int) {
 	h.t.Helper()
 	for range n {

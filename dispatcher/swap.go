@@ -104,7 +104,7 @@ func (d *Dispatcher) replace(plan []Consumer) (added []*consumer) {
 	next := make([]*consumer, len(plan))
 	for i, entry := range plan {
 		if logs[entry.Tenant] == nil {
-			logs[entry.Tenant] = cmp.Or(d.logs[entry.Tenant], newGuestLog(d.shared.log, entry.Tenant))
+			logs[entry.Tenant] = cmp.Or(d.logs[entry.Tenant], newGuestLog(d.shared.log, entry.Tenant, d.options.Caps[entry.Tenant]))
 		}
 		earlier := before[entry.Name]
 		if earlier != nil && earlier.is(entry) {

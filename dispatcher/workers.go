@@ -1,7 +1,6 @@
 package dispatcher
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"time"
@@ -14,7 +13,8 @@ import (
 //
 // A turn may be alone: it begins once all that run have ended, and nothing begins before it is over.
 //
-// Who comes next is decided by next alone; the rest doesn't know. It is safe for concurrent use.
+// Who comes next is decided by next alone; the rest doesn't know. What is done in a turn is done on a goroutine of the worker:
+// see perform.go. It is safe for concurrent use.
 type workers struct {
 	mu      sync.Mutex
 	free    int
@@ -24,15 +24,21 @@ type workers struct {
 	tenants map[string]*tenantTurns
 	waiting []*tenantTurns
 	shares  map[string]Share // by tenant; the others have the default
+	caps    map[string]Caps  // likewise: none
 	start   time.Time        // from which seconds are counted
 	used    usage            // by all tenants
+
+	begun      []*turn        // granted turns whose work is known and that nobody performs yet
+	performers sync.WaitGroup // goroutines that perform turns
 }
 
 // tenantTurns are the consumers of one tenant.
 type tenantTurns struct {
 	share      Share
-	used       usage
+	most       int    // turns at once
+	used       usage  // its running are the turns that are not over
 	lastServed uint64 // the value of workers.served at its last turn
+	held       uint64 // how often it was passed over because it had as many turns as it may
 	consumers  map[string]*consumerTurns
 	waiting    []*consumerTurns
 }
@@ -47,11 +53,11 @@ type consumerTurns struct {
 type turn struct {
 	workers *workers
 	tenant  *tenantTurns
-	granted chan struct{} // closed when the worker is there
-	alone   bool          // nothing runs beside it
-	state   turnState     // guarded by workers.mu
-	began   time.Time     // when it was granted
-	fuel    int64         // that it used: see spent
+	alone   bool      // nothing runs beside it
+	state   turnState // guarded by workers.mu, as all below
+	work    *work     // what is done in it; nil until that is known
+	began   time.Time // when it was granted
+	fuel    int64     // that it used: see spent
 }
 
 type turnState uint8
@@ -62,9 +68,9 @@ const (
 	turnOver
 )
 
-// newWorkers makes n workers, for tenants with these shares.
-func newWorkers(n int, shares map[string]Share) *workers {
-	return &workers{free: n, tenants: make(map[string]*tenantTurns), shares: shares, start: time.Now()}
+// newWorkers makes n workers, for tenants with these shares and caps.
+func newWorkers(n int, shares map[string]Share, caps map[string]Caps) *workers {
+	return &workers{free: n, tenants: make(map[string]*tenantTurns), shares: shares, caps: caps, start: time.Now()}
 }
 
 // seconds returns a time as the seconds since the workers were made.
@@ -72,27 +78,13 @@ func (w *workers) seconds(at time.Time) float64 { return at.Sub(w.start).Seconds
 
 // enqueue takes a place in the queue, for a turn that is alone or not. The turn must be ended by done.
 func (w *workers) enqueue(tenant, consumer string, alone bool) *turn {
-	t := &turn{workers: w, granted: make(chan struct{}), alone: alone}
+	t := &turn{workers: w, alone: alone}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.push(tenant, consumer, t)
 	w.grant()
+	w.launch()
 	return t
-}
-
-// wait returns nil once the turn has come, or the error of the first context that is done. Its caller may then run a
-// guest, and ends the turn in either case.
-func (t *turn) wait(stop, held context.Context) error {
-	select {
-	case <-t.granted:
-	case <-stop.Done():
-	case <-held.Done():
-	}
-	// A turn that came together with a reason not to run doesn't count.
-	if err := stop.Err(); err != nil {
-		return err
-	}
-	return held.Err()
 }
 
 // spent adds instructions to what the turn counts for.
@@ -107,6 +99,15 @@ func (t *turn) done() {
 	w := t.workers
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.end(t)
+	w.launch()
+}
+
+// end is done under the lock, without starting what is granted because of it.
+func (w *workers) end(t *turn) {
+	if t.state == turnOver {
+		return
+	}
 	if t.state == turnGranted {
 		w.free++
 		w.running--
@@ -154,7 +155,9 @@ func (w *workers) begin(t *turn) {
 	w.running++
 	w.used.begin(w.seconds(t.began))
 	t.tenant.used.begin(w.seconds(t.began))
-	close(t.granted)
+	if t.work != nil {
+		w.begun = append(w.begun, t)
+	}
 }
 
 // forget drops what is known of a consumer that is gone. Its tenant's execution still counts.
@@ -169,7 +172,7 @@ func (w *workers) forget(tenant, consumer string) {
 func (w *workers) push(tenant, consumer string, t *turn) {
 	tt := w.tenants[tenant]
 	if tt == nil {
-		tt = &tenantTurns{share: w.shares[tenant].withDefaults(), consumers: make(map[string]*consumerTurns)}
+		tt = &tenantTurns{share: w.shares[tenant].withDefaults(), most: w.caps[tenant].turns(), consumers: make(map[string]*consumerTurns)}
 		w.tenants[tenant] = tt
 	}
 	ct := tt.consumers[consumer]
@@ -187,12 +190,12 @@ func (w *workers) push(tenant, consumer string, t *turn) {
 	ct.turns.push(t)
 }
 
-// next takes the turn that comes next out of the queue; nil if none waits.
+// next takes the turn that comes next out of the queue; nil if none waits that may begin.
 func (w *workers) next() *turn {
-	if len(w.waiting) == 0 {
+	tenant := w.owedMost()
+	if tenant < 0 {
 		return nil
 	}
-	tenant := w.owedMost()
 	tt := w.waiting[tenant]
 	consumer := tt.longest()
 	ct := tt.waiting[consumer]
@@ -210,18 +213,23 @@ func (w *workers) next() *turn {
 	return t
 }
 
-// owedMost returns the index of the waiting tenant that is owed most.
+// owedMost returns the index of the waiting tenant that is owed most, among those that may have another turn; -1 if there is
+// none.
 func (w *workers) owedMost() int {
-	if len(w.waiting) == 1 {
+	if len(w.waiting) == 1 && w.waiting[0].mayRun() {
 		return 0
 	}
 	now := time.Now()
 	clock := w.seconds(now)
 	all := w.used.recent(now, clock)
-	most, first := 0, rank{}
+	most, first := -1, rank{}
 	for i, tt := range w.waiting {
+		if !tt.mayRun() {
+			tt.held++
+			continue
+		}
 		r := tt.share.rank(tt.used.recent(now, clock), all, tt.lastServed)
-		if i == 0 || r.before(first) {
+		if most < 0 || r.before(first) {
 			most, first = i, r
 		}
 	}

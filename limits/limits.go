@@ -100,6 +100,7 @@ const (
 	GuestLogLinesPerSec = 200     // a tenant; as many at once
 	GuestLogLineBytes   = 1 * KiB
 	SettleAtStop        = 5 * time.Second // that settlements get after the grace period
+	ExpiredBatches      = 256             // of messages that expired together, waiting to be told of; each has some hundred at most
 )
 
 // Bounds of the key-value store that guests share.
@@ -127,10 +128,12 @@ const (
 	TopicBytes          = 200
 	TenantBytes         = 63
 	TopicsPerTenant     = 10_000
-	EnvelopeBytes       = 16 * KiB
-	ReceiptBytes        = 4 * KiB
-	BatchMessages       = 65_536 // one publish
-	Hops                = 16
+	// TenantHeadroomPercent is by how much what a tenant's own handlers publish may exceed the caps on what it stores.
+	TenantHeadroomPercent = 10
+	EnvelopeBytes         = 16 * KiB
+	ReceiptBytes          = 4 * KiB
+	BatchMessages         = 65_536 // one publish
+	Hops                  = 16
 )
 
 // Bounds of a signed context.
@@ -277,6 +280,10 @@ const (
 	NameTopicBytes     Name = "topic bytes"
 	NameKeyBytes       Name = "key bytes"
 	NameTopics         Name = "topics of a tenant"
+	NameTenantMessages Name = "stored messages"
+	NameTenantBytes    Name = "stored message bytes"
+	NameTenantRate     Name = "messages published a second"
+	NameTenantValues   Name = "stored value bytes of a tenant"
 	NameGroups         Name = "groups of a topic"
 	NameSkippedSpans   Name = "ranges that the default lane was not owed"
 	NameFenceMarks     Name = "fence marks of a lane"

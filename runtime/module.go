@@ -23,6 +23,7 @@ type Module struct {
 	info      meter.Info
 	digest    string
 	instances Instances
+	budget    *Budget
 	warmUp    string // export that warms it up
 	snapshot  *snapshot
 	pool      pool
@@ -62,6 +63,7 @@ func (m *Module) Close(ctx context.Context) error {
 // free gives back what the module holds; nobody uses it any more.
 func (m *Module) free(ctx context.Context) error {
 	m.closeIdle(ctx, time.Now())
+	m.budget.remove(m)
 	var err error
 	if m.snapshot != nil {
 		err = m.snapshot.memory.Close()
@@ -143,7 +145,7 @@ func (r *run) start(ctx context.Context, fuelLimit int64) context.Context {
 
 // note reads what an instance used. The guest has returned: nothing runs in it.
 func (r *run) note(c controls, instance api.Module) {
-	r.fuelUsed = r.fuel.used(int64(c.fuel.Get()))
+	r.fuelUsed = r.fuel.used(meter.Fuel(c.fuel.Get()))
 	r.memoryRefused = c.memoryFailed.Get() != 0
 	r.memoryBytes = int64(instance.Memory().Size())
 }

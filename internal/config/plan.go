@@ -38,6 +38,7 @@ type Consumer struct {
 	Config          [][2]string // key and value that the guest reads, sorted by key
 	Batch           Batch
 	Breaker         Breaker
+	Events          Events   // topics of the tenant
 	Filter          string   // expression over a message; "" takes all
 	Features        []string // that messages may require
 	NonRetryable    []string // guest error cases that are not retried
@@ -100,7 +101,7 @@ type planner struct {
 
 func (p *planner) resolve(files []*consumerFile) []Consumer {
 	consumers := make([]Consumer, 0, len(files))
-	names, lanes := map[string]int{}, map[[3]string]named{}
+	names, lanes, perTenant := map[string]int{}, map[[3]string]named{}, map[string]int64{}
 	for i, f := range files {
 		if f == nil {
 			continue
@@ -108,6 +109,8 @@ func (p *planner) resolve(files []*consumerFile) []Consumer {
 		path := fmt.Sprintf("consumers[%d]", i)
 		c := p.consumer(path, f)
 		consumers = append(consumers, c)
+		p.checkCount(path, c.Tenant, perTenant[c.Tenant])
+		perTenant[c.Tenant]++
 		if first, twice := names[c.Name]; twice && p.sound(path+".name") {
 			p.add(path+".name", fmt.Sprintf("%s is also the name of consumers[%d]", quoted(c.Name), first), "want a name of its own")
 		} else if !twice {
@@ -196,6 +199,7 @@ func (p *planner) consumer(path string, f *consumerFile) Consumer {
 	}
 	c.Batch = p.batch(path, f, c.Delivery)
 	c.Breaker = p.breaker(path+".breaker", f.Breaker)
+	c.Events = p.events(path+".events", f)
 	p.checkFilter(path+".filter", c.Filter)
 	checkPairs(p.sources, path, c.Delivery)
 	p.checkLane(path, c)

@@ -38,6 +38,7 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 		depth   *substrate.DepthError
 		rate    *substrate.RateError
 		body    *http.MaxBytesError
+		tenant  *substrate.TenantError
 	)
 	switch {
 	case errors.As(err, &known):
@@ -50,6 +51,8 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 	case errors.As(err, &body):
 		return problem(http.StatusRequestEntityTooLarge, wire.CodeTooLarge,
 			"the body is larger than the "+strconv.FormatInt(body.Limit, 10)+" bytes that are taken here")
+	case errors.As(err, &tenant):
+		return tenantProblem(tenant)
 	case errors.As(err, &rate):
 		return later(problem(http.StatusTooManyRequests, wire.CodeRate, err.Error()), rate.RetryAfter)
 	case errors.As(err, &depth):
@@ -73,12 +76,22 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 	return problem(http.StatusInternalServerError, wire.CodeInternal, "internal error; the host's log says more")
 }
 
+// tenantProblem tells a tenant's rate, which passes, from what it has stored, which goes when somebody is done with it.
+func tenantProblem(e *substrate.TenantError) *wire.Problem {
+	if e.RetryAfter > 0 {
+		return later(problem(http.StatusTooManyRequests, wire.CodeRate, e.Error()), e.RetryAfter)
+	}
+	return problem(http.StatusInsufficientStorage, wire.CodeQuota, e.Error())
+}
+
 // limitProblem tells a message that is too large from a name that is too long and from too many topics or groups.
 func limitProblem(e *limits.Error) *wire.Problem {
 	switch e.Name {
 	case limits.NameTails:
 		return later(problem(http.StatusServiceUnavailable, wire.CodeBusy, e.Error()), time.Second)
-	case limits.NameTopics, limits.NameGroups, limits.NameSkippedSpans:
+	case limits.NameTopics:
+		return problem(http.StatusInsufficientStorage, wire.CodeQuota, e.Error())
+	case limits.NameGroups, limits.NameSkippedSpans:
 		return problem(http.StatusInsufficientStorage, wire.CodeStorageFull, e.Error())
 	case limits.NameKeyBytes, limits.NameTopicBytes, limits.NameTokenBytes, limits.NameTokenClaims:
 		return problem(http.StatusBadRequest, wire.CodeInvalid, e.Error())

@@ -19,6 +19,7 @@ import (
 	"github.com/longshore/longshore/cmd/host/internal/telemetry"
 	"github.com/longshore/longshore/dispatcher"
 	"github.com/longshore/longshore/internal/config"
+	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/runtime"
 	"github.com/longshore/longshore/signedctx"
 	"github.com/longshore/longshore/signedctx/bearer"
@@ -64,6 +65,8 @@ type parts struct {
 	engine     *runtime.Engine
 	metrics    *telemetry.Metrics
 	dispatcher *dispatcher.Dispatcher
+	deaths     chan []substrate.DeadLetter // of messages that expired, to be told of
+	budgets    *budgets
 	ready      readiness
 	started    time.Time
 }
@@ -90,7 +93,9 @@ func (r *readiness) check() error {
 // open makes the parts in their order: the log first, because its lock says that this host is the only one. A host that
 // answers on the socket is noticed before, without waiting for the lock. The returned function closes what was opened, also when there is an error.
 func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err error) {
-	p = &parts{Options: o, metrics: telemetry.NewMetrics(o.Build), started: time.Now()}
+	p = &parts{
+		Options: o, metrics: telemetry.NewMetrics(o.Build), deaths: make(chan []substrate.DeadLetter, limits.ExpiredBatches), started: time.Now(),
+	}
 	var closers []func() error
 	closeAll = func() error {
 		var errs []error
@@ -107,7 +112,7 @@ func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err 
 	}
 	expiries := telemetry.NewExpiries(p.metrics, o.Logger)
 	closers = append(closers, func() error { expiries.Close(); return nil })
-	if p.log, err = OpenLog(ctx, o.Host, expiries.Report); err != nil {
+	if p.log, err = OpenLog(ctx, o.Host, p.expired(expiries)); err != nil {
 		return p, closeAll, err
 	}
 	closers = append(closers, p.log.Close)
@@ -143,7 +148,7 @@ func OpenLog(ctx context.Context, h *config.Host, expired func([]substrate.DeadL
 	if err != nil {
 		return nil, openError(LogDir(h.Data), err)
 	}
-	if err := log.SetDefaults(policies(h)); err != nil {
+	if err := errors.Join(log.SetDefaults(policies(h)), log.SetTenantCaps(logCaps(h))); err != nil {
 		return nil, errors.Join(fmt.Errorf("set the policies of the host config: %w", err), log.Close())
 	}
 	return log, nil
@@ -178,7 +183,8 @@ func (p *parts) maxAge(tenant, topic string) time.Duration {
 
 // newDispatcher compiles the plan's modules and makes their consumers.
 func newDispatcher(ctx context.Context, p *parts) (*dispatcher.Dispatcher, error) {
-	modules, err := Compile(ctx, p.engine, p.Plan)
+	p.budgets = newBudgets(p.Host)
+	modules, err := compile(ctx, p.engine, p.Plan, p.budgets)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +197,7 @@ func newDispatcher(ctx context.Context, p *parts) (*dispatcher.Dispatcher, error
 		shares[s.Tenant] = dispatcher.Share{Weight: s.Weight, FloorPercent: s.FloorPercent}
 	}
 	d, err := dispatcher.New(dispatcher.Options{
-		Shares: shares, MaxAge: p.maxAge,
+		Shares: shares, Caps: guestCaps(p.Host), MaxAge: p.maxAge, Expired: p.deaths,
 		Queue: p.log, Context: p.context, Consumers: consumers, Logger: p.Logger, Observer: p.metrics, Grace: p.Host.Grace,
 	})
 	if err != nil {
@@ -209,6 +215,7 @@ func consumerOf(c *config.Consumer, module *runtime.Module) dispatcher.Consumer 
 		ContextOptional: !c.ContextRequired, Publish: c.Publish, Clients: c.Clients, Buckets: c.Buckets, NonRetryable: c.NonRetryable,
 		Batch:   dispatcher.Batch{Max: c.Batch.Max, Window: c.Batch.Window, Latest: c.Batch.Latest},
 		Breaker: dispatcher.Breaker{Percent: c.Breaker.Percent, Window: c.Breaker.Window, Calls: c.Breaker.Calls},
+		Events:  dispatcher.Events(c.Events),
 		Filter:  c.Filter, Features: c.Features,
 	}
 	for _, p := range c.Config {

@@ -11,15 +11,20 @@ import (
 )
 
 // Compile reads and compiles the module of every consumer of the plan, in its order. What is wrong with modules comes
-// back as config.Faults, all of them at once, each at the place in the manifest that names the module.
+// back as config.Faults, all of them at once, each at the place in the manifest that names the module. Tenants are not bounded.
 func Compile(ctx context.Context, engine *runtime.Engine, plan *config.Plan) ([]*runtime.Module, error) {
+	return compile(ctx, engine, plan, newBudgets(&config.Host{}))
+}
+
+// compile is Compile within the budgets of tenants.
+func compile(ctx context.Context, engine *runtime.Engine, plan *config.Plan, b *budgets) ([]*runtime.Module, error) {
 	var faults config.Faults
 	modules := make([]*runtime.Module, len(plan.Consumers))
 	for i := range plan.Consumers {
 		c := &plan.Consumers[i]
 		wasm, err := c.ReadModule()
 		if err == nil {
-			modules[i], err = compileOne(ctx, engine, c, wasm)
+			modules[i], err = compileOne(ctx, engine, c, wasm, b)
 		}
 		var fault config.Fault
 		if errors.As(err, &fault) {
@@ -38,8 +43,8 @@ func Compile(ctx context.Context, engine *runtime.Engine, plan *config.Plan) ([]
 
 // compileOne compiles a consumer's module. The error is a config.Fault, at the module's place in the manifest, if the module
 // is refused.
-func compileOne(ctx context.Context, engine *runtime.Engine, c *config.Consumer, wasm []byte) (*runtime.Module, error) {
-	module, err := engine.CompileFor(ctx, c.Name, wasm, c.Guest, runtime.Instances(c.Instances))
+func compileOne(ctx context.Context, engine *runtime.Engine, c *config.Consumer, wasm []byte, b *budgets) (*runtime.Module, error) {
+	module, err := engine.CompileWithin(ctx, c.Name, wasm, c.Guest, runtime.Instances(c.Instances), b.within(c.Tenant))
 	if ctx.Err() != nil {
 		if module != nil {
 			err = module.Close(context.WithoutCancel(ctx))
@@ -72,6 +77,9 @@ func fixOf(refused *runtime.ModuleError) string {
 	}
 	if key, ok := keys[limit.Name]; ok {
 		return "raise " + key + ", or build a module that needs less"
+	}
+	if limit.Name == limits.NameCompileTime && limit.Limit < limits.CompileCPU.Milliseconds() {
+		return "want a module that compiles faster, or a larger caps.compile_time of its tenant in the host config"
 	}
 	return "want a module that needs less; this bound is the host's own and can't be raised"
 }

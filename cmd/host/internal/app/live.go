@@ -88,7 +88,7 @@ func (l *Live) place(ctx context.Context, v Version, before placed) (placed, err
 	sum := sha256.Sum256(v.Wasm)
 	if module == nil || module.Digest() != hex.EncodeToString(sum[:]) || before.entry.Guest != c.Guest || before.entry.Instances != c.Instances {
 		var err error
-		if module, err = compileOne(ctx, l.parts.engine, c, v.Wasm); err != nil {
+		if module, err = compileOne(ctx, l.parts.engine, c, v.Wasm, l.parts.budgets); err != nil {
 			return placed{}, err
 		}
 	}

@@ -105,6 +105,7 @@ func (p *parts) listen(ctx context.Context) ([]*api.Server, string, error) {
 		return nil, "", errors.Join(err, tcp.Close(), socket.Close())
 	}
 	p.metrics.Watch(p.log, p.dispatcher.Consumers)
+	p.metrics.WatchTenants(p.tenants)
 	publisher := ingest.New(p.log, p.context)
 	addr := tcp.Addr().String()
 	dataHandler := api.NewData(api.DataOptions{

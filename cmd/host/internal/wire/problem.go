@@ -21,6 +21,7 @@ const (
 	CodeRate             Code = "rate-exceeded"
 	CodeDepth            Code = "depth-exceeded"
 	CodeStorageFull      Code = "storage-full"
+	CodeQuota            Code = "quota-exceeded"
 	CodeBusy             Code = "busy"
 	CodeUnavailable      Code = "unavailable"
 	CodeConflict         Code = "conflict"
