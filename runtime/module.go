@@ -129,6 +129,7 @@ func (r *run) handle(ctx context.Context) (err error) {
 		return err // making the instance took all the time
 	}
 	in.messages++
+	r.fuel.memory = in.memory
 	r.answers, r.refused, err = r.call.Handle(ctx, in.guest)
 	if err == nil && !time.Now().Before(r.call.Deadline()) {
 		return messaging.ErrTimeout // after the last safe point

@@ -116,6 +116,16 @@ func (c *Call) Messages() []Message { return append([]Message{c.o.Message}, c.o.
 // Store returns the store that the call was given, for a guest that is not a module; nil if there is none.
 func (c *Call) Store() Store { return c.o.Store }
 
+// Request makes a request, for a guest that is not a module. A timeout of 0 is the call's deadline.
+func (c *Call) Request(ctx context.Context, topic string, m Message, timeout time.Duration, replies int) ([]Message, *PublishError) {
+	return c.request(ctx, &client{}, topic, m, requestOptions{
+		timeoutMillis: uint32(timeout.Milliseconds()), timeoutSet: timeout > 0, replies: uint32(replies),
+	})
+}
+
+// Reply replies to one of the call's messages, for a guest that is not a module.
+func (c *Call) Reply(to, m Message) *PublishError { return c.reply(to, m) }
+
 // HostCalls returns how often the guest called the host.
 func (c *Call) HostCalls() int64 { return c.hostCalls }
 
