@@ -164,18 +164,23 @@ func (c *Call) CheckAt(ctx context.Context, now time.Time) error {
 
 // hostCallsPerCheck is how many host calls go by between two looks at the clock, which cost more than a call does. What
 // takes long in one looks by itself.
-const hostCallsPerCheck = 16
+const hostCallsPerCheck = 32
 
 // Enter begins a host function: it counts the call and panics with a typed error if the guest call must end, of which a
 // guest that calls often is told within hostCallsPerCheck calls.
 func (c *Call) Enter(ctx context.Context) {
 	c.hostCalls++
-	if c.hostCalls > c.o.Limits.HostCalls {
-		panic(limits.Check(limits.NameHostCalls, c.hostCalls, c.o.Limits.HostCalls))
+	if c.hostCalls > c.o.Limits.HostCalls || c.hostCalls%hostCallsPerCheck == 1 {
+		c.look(ctx)
 	}
-	if c.hostCalls%hostCallsPerCheck == 1 {
-		c.mustGoOn(ctx)
+}
+
+// look is the seldom part of Enter, apart from it so that the rest is inlined.
+func (c *Call) look(ctx context.Context) {
+	if err := limits.Check(limits.NameHostCalls, c.hostCalls, c.o.Limits.HostCalls); err != nil {
+		panic(err)
 	}
+	c.mustGoOn(ctx)
 }
 
 // mustGoOn panics with the error of Check. Host functions call it before each piece of work that a guest can multiply.
