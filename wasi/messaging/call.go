@@ -194,18 +194,23 @@ func (c *Call) CheckAt(ctx context.Context, now time.Time) error {
 
 // stepsPerCheck is how many host calls, or pieces of work in one that a guest can multiply, go by between two looks at the
 // clock, which cost more than each of them does. What takes long in one piece looks by itself.
-const stepsPerCheck = 16
+const stepsPerCheck = 32
 
 // Enter begins a host function: it counts the call and panics with a typed error if the guest call must end, of which a
 // guest that calls often is told within stepsPerCheck calls.
 func (c *Call) Enter(ctx context.Context) {
 	c.hostCalls++
-	if c.hostCalls > c.o.Limits.HostCalls {
-		panic(limits.Check(limits.NameHostCalls, c.hostCalls, c.o.Limits.HostCalls))
+	if c.hostCalls > c.o.Limits.HostCalls || c.hostCalls%stepsPerCheck == 1 {
+		c.look(ctx)
 	}
-	if c.hostCalls%stepsPerCheck == 1 {
-		c.mustGoOn(ctx)
+}
+
+// look is the seldom part of Enter, apart from it so that the rest is inlined.
+func (c *Call) look(ctx context.Context) {
+	if err := limits.Check(limits.NameHostCalls, c.hostCalls, c.o.Limits.HostCalls); err != nil {
+		panic(err)
 	}
+	c.mustGoOn(ctx)
 }
 
 // step is mustGoOn for one piece of work that a guest can multiply: it looks at the clock before every stepsPerCheck of them.
