@@ -67,7 +67,7 @@ func newHarness(t *testing.T) *harness {
 	})
 	h.options = AdminOptions{
 		Deploy: newDeployer(t, log, seal),
-		Log: log, Context: seal, Keys: manager, Publish: publisher.Publish, Ready: ready, Logger: zap.NewNop(), Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `backlog{tenant="other"} 1`) }),
+		Log:    log, Context: seal, Keys: manager, Publish: publisher.Publish, Ready: ready, Logger: zap.NewNop(), Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `backlog{tenant="other"} 1`) }),
 		Consumers: func() []dispatcher.ConsumerStatus {
 			return []dispatcher.ConsumerStatus{{Name: "c", Tenant: testTenant, Topic: "open", State: "running"}}
 		},

@@ -30,8 +30,8 @@ import (
 
 // Options is what a host is made of. All fields but Reload, Chosen and Beside are required.
 type Options struct {
-	Host   *config.Host
-	Plan   *config.Plan // the manifest, deployed at the start; one without a File is none
+	Host *config.Host
+	Plan *config.Plan // the manifest, deployed at the start; one without a File is none
 	// Chosen says that somebody named the manifest: see rollout.Deployer.Start.
 	Chosen bool
 	Logger *zap.Logger

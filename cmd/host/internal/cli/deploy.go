@@ -118,7 +118,7 @@ func (c *command) sendManifest(ctx context.Context, f *deployFlags, file string,
 	if err != nil {
 		return nil, nil, err
 	}
-	text, err := os.ReadFile(file) //nolint:gosec // which file to read is the user's to say
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, nil, missingIsUsage(fmt.Errorf("read the manifest: %w", err))
 	}
