@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -39,6 +40,9 @@ func (c *command) dev(ctx context.Context, manifest string) error {
 	if err != nil {
 		return err
 	}
+	if manifest == defaultManifest && !exists(manifest) {
+		return usage(errors.New("there is no " + manifest + " here: name it with --manifest, or begin with `longshore new consumer NAME`"))
+	}
 	load := func() (*config.Plan, error) { return config.LoadManifest(manifest, host) }
 	plan, err := load()
 	if err != nil {
@@ -50,7 +54,7 @@ func (c *command) dev(ctx context.Context, manifest string) error {
 		Plan: plan, Load: load, Talk: talk, Report: c.printError, HostFile: cmp.Or(c.configFile, defaultConfig),
 		Ignored: []string{host.Data, host.Keys},
 	}
-	return c.run(ctx, host, &config.Plan{File: plan.File}, func(ctx context.Context, l *app.Live) error {
+	return c.run(ctx, host, &config.Plan{File: plan.File}, false, func(ctx context.Context, l *app.Live) error {
 		options.Deploy = l.Deploy
 		return dev.Run(ctx, options)
 	})
