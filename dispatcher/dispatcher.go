@@ -121,7 +121,7 @@ func (d *Dispatcher) Consumers() []ConsumerStatus {
 	for _, c := range d.consumers {
 		s := c.status()
 		for earlier := range d.ending {
-			if earlier != c && earlier.Tenant == c.Tenant && earlier.Name == c.Name {
+			if earlier != c && earlier.name() == c.name() {
 				s.Draining += earlier.status().InFlight
 			}
 		}

@@ -43,13 +43,13 @@ func newInquiries() *inquiries {
 	return &inquiries{waiting: make(map[string]*inquiry), perTenant: make(map[string]int)}
 }
 
-// open begins to wait for replies to the message of that id, at an address that nobody can guess. It must be closed, or
-// forgotten. The error is a *limits.Error: too many wait.
-func (q *inquiries) open(tenant, request string, want int) (*inquiry, error) {
+// open begins to wait for replies to the message of that id, at an address that nobody can guess, if fewer than most of
+// the tenant do. It must be closed, or forgotten. The error is a *limits.Error.
+func (q *inquiries) open(tenant, request string, want, most int) (*inquiry, error) {
 	in := &inquiry{of: q, address: rand.Text(), tenant: tenant, request: request, want: want, enough: make(chan struct{})}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := limits.Check(limits.NameTenantWaiting, int64(q.perTenant[tenant]+1), limits.TenantWaiting); err != nil {
+	if err := limits.Check(limits.NameTenantWaiting, int64(q.perTenant[tenant]+1), int64(most)); err != nil {
 		return nil, err
 	}
 	if err := limits.Check(limits.NameWaiting, int64(len(q.waiting)+1), limits.WaitingRequests); err != nil {

@@ -60,7 +60,7 @@ type Retry struct {
 // Consumer is one entry of a manifest: which messages are handed to which guest, and how. The zero value of a field
 // that has a default means that default.
 type Consumer struct {
-	Name   string // unique; printable, at most 200 bytes
+	Name   string // unique in its tenant; printable, at most 200 bytes
 	Tenant string
 	Topic  string
 	Lane   string // the consumer group, which has to exist; "" is the topic's default lane
@@ -175,12 +175,12 @@ func (o Options) validate() error {
 	}
 	faults = append(faults, shareFaults(o.Shares)...)
 	faults = append(faults, capFaults(o.Caps)...)
-	names := make(map[string]bool, len(o.Consumers))
+	names := make(map[consumerName]bool, len(o.Consumers))
 	for _, c := range o.Consumers {
-		if names[c.Name] {
+		if names[c.name()] {
 			faults = append(faults, fmt.Errorf("dispatcher: two consumers are named %q: want distinct names", c.Name))
 		}
-		names[c.Name] = true
+		names[c.name()] = true
 		for _, fault := range c.faults() {
 			faults = append(faults, fmt.Errorf("dispatcher: consumer %q: %w", c.Name, fault))
 		}
@@ -255,6 +255,11 @@ func (c Consumer) faults() []error {
 	}
 	return out
 }
+
+// consumerName tells the consumers of a dispatcher apart.
+type consumerName struct{ tenant, name string }
+
+func (c *Consumer) name() consumerName { return consumerName{c.Tenant, c.Name} }
 
 // filter returns the compiled filter, nil if there is none.
 func (c Consumer) filter() (*filter.Filter, error) {

@@ -173,7 +173,12 @@ func TestForgedReplyTo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r, got, refused := open(t, func(r *rig, address string) substrate.Message { return requested(r, address, who) })
+				r, got, refused := open(t, func(r *rig, address string) substrate.Message {
+					if who != consumer {
+						address = "elsewhere" // it is refused because of its seal alone
+					}
+					return requested(r, address, who)
+				})
 				require.Equal(t, messaging.Unauthorized, refused.Case)
 				require.Equal(t, messaging.Timeout, got.refused.Case)
 				require.Equal(t, RequestStats{Unanswered: 1, Refused: 1}, r.d.Requests())
@@ -225,17 +230,17 @@ func TestInquiries(t *testing.T) {
 		q := newInquiries()
 		var all []*inquiry
 		for i := range limits.WaitingRequests {
-			in, err := q.open("t"+string(rune('a'+i/limits.TenantWaiting)), "m", 1)
+			in, err := q.open("t"+string(rune('a'+i/limits.TenantWaiting)), "m", 1, limits.TenantWaiting)
 			require.NoError(t, err)
 			all = append(all, in)
 		}
-		_, err := q.open("ta", "m", 1)
+		_, err := q.open("ta", "m", 1, limits.TenantWaiting)
 		require.ErrorIs(t, err, &limits.Error{Name: limits.NameTenantWaiting})
-		_, err = q.open("other", "m", 1)
+		_, err = q.open("other", "m", 1, limits.TenantWaiting)
 		require.ErrorIs(t, err, &limits.Error{Name: limits.NameWaiting})
 		require.Equal(t, RequestStats{Waiting: limits.WaitingRequests}, q.count())
 		all[0].close()
-		in, err := q.open("ta", "m", 1)
+		in, err := q.open("ta", "m", 1, limits.TenantWaiting)
 		require.NoError(t, err)
 		in.forget()
 		for _, in := range all[1:] {
@@ -247,7 +252,7 @@ func TestInquiries(t *testing.T) {
 	})
 	t.Run("KeepNoMoreThanThereIsRoomFor", func(t *testing.T) {
 		q := newInquiries()
-		in, err := q.open(tenant, "m", 10)
+		in, err := q.open(tenant, "m", 10, limits.TenantWaiting)
 		require.NoError(t, err)
 		most := messaging.Message{Data: make([]byte, limits.ReplyBytes-2), Metadata: []messaging.Pair{{Key: "k", Value: "v"}}}
 		q.deliver(&reply{address: in.address, message: most})

@@ -35,7 +35,7 @@ func (a *asker) request(ctx context.Context, r messaging.Request) ([]messaging.M
 		return nil, refused
 	}
 	defer a.run.outbox.withdraw(m)
-	in, err := a.inquiries.open(a.Tenant, m.ID, r.Replies)
+	in, err := a.inquiries.open(a.Tenant, m.ID, r.Replies, a.workers.mayLeave(a.Tenant))
 	if err != nil {
 		a.run.outbox.noteNoRoom()
 		return nil, refusalFor(err)

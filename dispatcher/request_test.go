@@ -275,6 +275,17 @@ func TestRequestRefusal(t *testing.T) {
 			require.Zero(t, r.queue.messages[0].attempts)
 		})
 	})
+	t.Run("ATenantThatMayRunOneGuestHasNoneThatWaits", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			for running, want := range map[int]*messaging.PublishError{1: {Case: messaging.QuotaExceeded, Actual: 1}, 2: nil} {
+				r, got := asking(t, 0, 1, priced("clerk", replies(0, ok(), "42")))
+				r.options.Workers, r.options.Caps = 4, map[string]Caps{tenant: {Running: running}}
+				r.publish(1)
+				r.runFor(2 * time.Second)
+				require.Equal(t, want, (<-got).refused)
+			}
+		})
+	})
 	t.Run("MoreThanATenantMayHaveWaitAreGivenBackUncharged", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			shop := consumerOf("shop", calls(func(ctx context.Context, call *messaging.Call) runtime.Outcome {

@@ -96,9 +96,9 @@ func (d *Dispatcher) install(plan []Consumer) error {
 
 // replace makes a plan the current one, and returns the consumers that it adds. Those that are in it as they are stay.
 func (d *Dispatcher) replace(plan []Consumer) (added []*consumer) {
-	before := make(map[string]*consumer, len(d.consumers))
+	before := make(map[consumerName]*consumer, len(d.consumers))
 	for _, c := range d.consumers {
-		before[c.Name] = c
+		before[c.name()] = c
 	}
 	logs := make(map[string]*guestLog)
 	next := make([]*consumer, len(plan))
@@ -106,7 +106,7 @@ func (d *Dispatcher) replace(plan []Consumer) (added []*consumer) {
 		if logs[entry.Tenant] == nil {
 			logs[entry.Tenant] = cmp.Or(d.logs[entry.Tenant], newGuestLog(d.shared.log, entry.Tenant, d.options.Caps[entry.Tenant]))
 		}
-		earlier := before[entry.Name]
+		earlier := before[entry.name()]
 		if earlier != nil && earlier.is(entry) {
 			next[i] = earlier
 			continue
@@ -125,7 +125,7 @@ func (d *Dispatcher) replace(plan []Consumer) (added []*consumer) {
 // isIn reports whether a plan has the consumer as it is.
 func (c *consumer) isIn(plan []Consumer) bool {
 	for _, entry := range plan {
-		if entry.Name == c.Name {
+		if entry.name() == c.name() {
 			return c.is(entry)
 		}
 	}
@@ -189,7 +189,7 @@ func (d *Dispatcher) forget(c *consumer) bool {
 	delete(d.ending, c)
 	named, used := false, false
 	see := func(other *consumer) {
-		named = named || (other.Name == c.Name && other.Tenant == c.Tenant)
+		named = named || other.name() == c.name()
 		used = used || sameGuest(other.Guest, c.Guest)
 	}
 	for _, other := range d.consumers {

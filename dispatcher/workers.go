@@ -36,7 +36,8 @@ type workers struct {
 type tenantTurns struct {
 	share      Share
 	most       int    // turns at once
-	used       usage  // its running are the turns that are not over
+	used       usage  // its running are the turns that are not over, nor away
+	away       int    // turns that left their worker: each keeps what it runs in, and counts for most
 	lastServed uint64 // the value of workers.served at its last turn
 	held       uint64 // how often it was passed over because it had as many turns as it may
 	consumers  map[string]*consumerTurns
@@ -140,12 +141,18 @@ func (w *workers) end(t *turn) {
 
 // take takes the worker from a turn, if it has one, and gives it to the next one.
 func (w *workers) take(t *turn, then turnState) {
-	if t.state == turnGranted {
+	switch t.state {
+	case turnGranted:
 		w.free++
 		w.running--
 		w.account(t)
+	case turnAway, turnReturning:
+		t.tenant.away--
+	case turnWaiting, turnOver:
 	}
-	t.state = then
+	if t.state = then; then == turnAway {
+		t.tenant.away++
+	}
 	if w.alone == t {
 		w.alone = nil
 	}
@@ -186,6 +193,9 @@ func (w *workers) grant() {
 
 func (w *workers) begin(t *turn) {
 	returns := t.state == turnReturning
+	if returns {
+		t.tenant.away--
+	}
 	t.state, t.began = turnGranted, time.Now()
 	w.free--
 	w.running++
@@ -276,12 +286,15 @@ func (w *workers) owedMost() int {
 	return most
 }
 
-// longest returns the index of the consumer that has waited longest: the least lastServed, the first of them if they are
-// equal.
+// longest returns the index of the consumer that has waited longest, among those of whose turns one may begin: the least
+// lastServed, the first of them if they are equal; -1 if there is none.
 func (tt *tenantTurns) longest() int {
-	least := 0
+	full, least := tt.isFull(), -1
 	for i, ct := range tt.waiting {
-		if ct.lastServed < tt.waiting[least].lastServed {
+		if full && ct.back.len() == 0 {
+			continue
+		}
+		if least < 0 || ct.lastServed < tt.waiting[least].lastServed {
 			least = i
 		}
 	}

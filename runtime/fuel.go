@@ -52,8 +52,40 @@ type fuel struct {
 	small  int        // yields that found much memory that nobody is known to have touched
 }
 
-// fuelKey is the context key of the *fuel of a call.
-type fuelKey struct{}
+// guestContext is the context in which the guest functions of a call run.
+type guestContext struct {
+	context.Context // as messaging.Call.Start makes it
+	fuel            *fuel
+}
+
+// guestKey is the context key of the guestContext.
+type guestKey struct{}
+
+// Value implements context.Context.
+func (c *guestContext) Value(key any) any {
+	if key == (guestKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// fuelOf returns the fuel of the call that a host function was called in. It panics if there is none. The context is
+// nearly always that of the call itself, which is found sooner by its type than by a key.
+func fuelOf(ctx context.Context) *fuel {
+	if c, ok := ctx.(*guestContext); ok {
+		return c.fuel
+	}
+	return fuelAmong(ctx)
+}
+
+// fuelAmong is fuelOf where the context is another one, made of that of the call.
+func fuelAmong(ctx context.Context) *fuel {
+	c, ok := ctx.Value(guestKey{}).(*guestContext)
+	if !ok {
+		panic(errors.New("runtime: a guest ran outside of a call"))
+	}
+	return c.fuel
+}
 
 func newFuel(call *messaging.Call, limit int64) *fuel {
 	return &fuel{call: call, limit: limit, slice: firstSlice, most: maxSlice, since: time.Now()}
@@ -73,10 +105,7 @@ func registerYield(ctx context.Context, r wazero.Runtime) error {
 // yield takes the value of the fuel global and returns its new value, or panics with the typed error that ends the
 // call. math.MinInt64 means that the guest's calls nest too deep.
 func yield(ctx context.Context, guest api.Module, stack []uint64) {
-	f, ok := ctx.Value(fuelKey{}).(*fuel)
-	if !ok {
-		panic(errors.New("runtime: a guest ran outside of a call"))
-	}
+	f := fuelOf(ctx)
 	left := int64(stack[0])
 	if left == math.MinInt64 {
 		depth := f.call.Limits().CallDepth

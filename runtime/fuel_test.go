@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"context"
 	"encoding/binary"
 	"testing"
 	"time"
@@ -103,7 +102,7 @@ func TestFuel_MuchUntouchedMemoryHasSmallSlices(t *testing.T) {
 	f := newFuel(call, 1<<60)
 	memory := &countedMemory{there: pageBytes}
 	f.memory = memory
-	ctx := context.WithValue(call.Start(t.Context(), nil), fuelKey{}, f)
+	ctx := &guestContext{call.Start(t.Context(), nil), f}
 	most := func() int64 {
 		left := int64(-1)
 		yield(ctx, guest, []uint64{uint64(left)})

@@ -1,6 +1,6 @@
 // Command guests measures what a guest pays to publish a batch of 100 messages of 1 KiB, a message, beside what it would pay to
 // hand the same bytes to the host in one call for each message: a function of plain wazero's cheapest kind, a GoModuleFunction,
-// that copies topic and payload and does nothing else. Both are measured in turn, round after round, and the smallest time of each
+// that copies topic and payload, keeps them until the guest is done, and gives an id. Both are measured in turn, round after round, and the smallest time of each
 // counts. It prints lines `figure <name> <value>`; what stands on stderr holds for this machine and this minute.
 //
 // The guests are built from source when it runs, with clang: testdata/batch.c with the SDK for C, testdata/bare.c without.
@@ -43,16 +43,16 @@ func run(ctx context.Context, short bool, profile string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, plain.runtime.Close(ctx)) }()
-	rounds := 200
+	rounds := 5000
 	if short {
-		rounds = 20
+		rounds = 500
 	}
 	return measure(ctx, rounds, b, plain)
 }
 
 // measure prints the figures. What a call costs that publishes nothing isn't a matter of batches, and is taken off.
 func measure(ctx context.Context, rounds int, b *batches, plain *bare) error {
-	const each = 10 // batches of one call
+	const each = 1 // batches of one call
 	var empty, full, calls []time.Duration
 	for range rounds {
 		for _, one := range []struct {

@@ -16,6 +16,7 @@ import (
 	"github.com/longshore/longshore/cmd/host/internal/api"
 	"github.com/longshore/longshore/cmd/host/internal/bearers"
 	"github.com/longshore/longshore/cmd/host/internal/keys"
+	"github.com/longshore/longshore/cmd/host/internal/rollout"
 	"github.com/longshore/longshore/cmd/host/internal/telemetry"
 	"github.com/longshore/longshore/dispatcher"
 	"github.com/longshore/longshore/internal/config"
@@ -27,10 +28,12 @@ import (
 	"github.com/longshore/longshore/wasi/messaging"
 )
 
-// Options is what a host is made of. All fields but Reload and Beside are required.
+// Options is what a host is made of. All fields but Reload, Chosen and Beside are required.
 type Options struct {
-	Host   *config.Host
-	Plan   *config.Plan // may have no consumers
+	Host *config.Host
+	Plan *config.Plan // the manifest, deployed at the start; one without a File is none
+	// Chosen says that somebody named the manifest: see rollout.Deployer.Start.
+	Chosen bool
 	Logger *zap.Logger
 	Build  telemetry.Build
 	Reload <-chan os.Signal // each reads the signing keys again; nil is never
@@ -47,6 +50,9 @@ const (
 
 // LogDir returns the folder of the log within a data folder.
 func LogDir(data string) string { return filepath.Join(data, "log") }
+
+// deploymentsDir returns the folder of what is deployed within a data folder.
+func deploymentsDir(data string) string { return filepath.Join(data, "deployments") }
 
 // cacheDir returns the folder of compiled modules.
 func cacheDir(data string) string { return filepath.Join(data, "cache") }
@@ -65,6 +71,7 @@ type parts struct {
 	engine     *runtime.Engine
 	metrics    *telemetry.Metrics
 	dispatcher *dispatcher.Dispatcher
+	rollout    *rollout.Deployer
 	deaths     chan []substrate.DeadLetter // of messages that expired, to be told of
 	budgets    *budgets
 	ready      readiness
@@ -132,10 +139,31 @@ func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err 
 		return p, closeAll, fmt.Errorf("start the runtime: %w", err)
 	}
 	closers = append(closers, func() error { return p.engine.Close(context.WithoutCancel(ctx)) })
-	if p.dispatcher, err = newDispatcher(ctx, p); err != nil {
+	if p.dispatcher, err = newDispatcher(p); err != nil {
 		return p, closeAll, err
 	}
-	return p, closeAll, makeLanes(ctx, o.Logger, p.log, o.Plan.Consumers)
+	return p, closeAll, p.startConsumers(ctx)
+}
+
+// startConsumers deploys what was deployed before, or the manifest.
+func (p *parts) startConsumers(ctx context.Context) error {
+	store, err := rollout.OpenStore(deploymentsDir(p.Host.Data))
+	if err != nil {
+		return fmt.Errorf("open the folder of deployments: %w", err)
+	}
+	p.rollout = rollout.New(rollout.Options{
+		Host: p.Host, Store: store, Logger: p.Logger, Held: p.Beside != nil, Swap: p.dispatcher.Swap, Consumer: consumerOf,
+		Compile: func(ctx context.Context, c *config.Consumer, wasm []byte) (*runtime.Module, error) {
+			return compileOne(ctx, p.engine, c, wasm, p.budgets)
+		},
+		Lanes: func(ctx context.Context, consumers []config.Consumer) error {
+			return makeLanes(ctx, p.Logger, p.log, consumers)
+		},
+	})
+	if p.Beside != nil {
+		return nil
+	}
+	return p.rollout.Start(ctx, p.Plan, p.Chosen, fmt.Sprintf("local:%d", os.Getuid()))
 }
 
 // OpenLog opens the log of a host with its topics' policies, to tell expired, which may be nil, of messages that expire: see
@@ -181,27 +209,19 @@ func (p *parts) maxAge(tenant, topic string) time.Duration {
 	return time.Duration(v.MaxAgeMilli.Value) * time.Millisecond
 }
 
-// newDispatcher compiles the plan's modules and makes their consumers.
-func newDispatcher(ctx context.Context, p *parts) (*dispatcher.Dispatcher, error) {
+// newDispatcher makes a dispatcher without consumers.
+func newDispatcher(p *parts) (*dispatcher.Dispatcher, error) {
 	p.budgets = newBudgets(p.Host)
-	modules, err := compile(ctx, p.engine, p.Plan, p.budgets)
-	if err != nil {
-		return nil, err
-	}
-	consumers := make([]dispatcher.Consumer, len(modules))
-	for i := range modules {
-		consumers[i] = consumerOf(&p.Plan.Consumers[i], modules[i])
-	}
 	shares := make(map[string]dispatcher.Share, len(p.Host.Shares))
 	for _, s := range p.Host.Shares {
 		shares[s.Tenant] = dispatcher.Share{Weight: s.Weight, FloorPercent: s.FloorPercent}
 	}
 	d, err := dispatcher.New(dispatcher.Options{
 		Shares: shares, Caps: guestCaps(p.Host), MaxAge: p.maxAge, Expired: p.deaths,
-		Queue: p.log, Context: p.context, Consumers: consumers, Logger: p.Logger, Observer: p.metrics, Grace: p.Host.Grace,
+		Queue: p.log, Context: p.context, Logger: p.Logger, Observer: p.metrics, Grace: p.Host.Grace,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make the consumers: %w", err)
+		return nil, fmt.Errorf("make the dispatcher: %w", err)
 	}
 	return d, nil
 }

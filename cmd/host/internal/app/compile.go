@@ -13,11 +13,7 @@ import (
 // Compile reads and compiles the module of every consumer of the plan, in its order. What is wrong with modules comes
 // back as config.Faults, all of them at once, each at the place in the manifest that names the module. Tenants are not bounded.
 func Compile(ctx context.Context, engine *runtime.Engine, plan *config.Plan) ([]*runtime.Module, error) {
-	return compile(ctx, engine, plan, newBudgets(&config.Host{}))
-}
-
-// compile is Compile within the budgets of tenants.
-func compile(ctx context.Context, engine *runtime.Engine, plan *config.Plan, b *budgets) ([]*runtime.Module, error) {
+	b := newBudgets(&config.Host{})
 	var faults config.Faults
 	modules := make([]*runtime.Module, len(plan.Consumers))
 	for i := range plan.Consumers {

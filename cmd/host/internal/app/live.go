@@ -29,8 +29,13 @@ type Outcome struct {
 // Live is a running host whose consumers can be replaced. It is used by one goroutine.
 type Live struct {
 	parts   *parts
-	running map[string]placed // by name
+	running map[consumerKey]placed
 }
+
+// consumerKey tells consumers apart.
+type consumerKey struct{ tenant, name string }
+
+func keyOf(c *config.Consumer) consumerKey { return consumerKey{c.Tenant, c.Name} }
 
 // placed is a consumer that runs.
 type placed struct {
@@ -50,9 +55,9 @@ func (l *Live) Deploy(ctx context.Context, versions []Version) ([]Outcome, error
 	if err != nil {
 		return nil, errors.Join(err, l.closeNew(ctx, all))
 	}
-	l.running = make(map[string]placed, len(all))
+	l.running = make(map[consumerKey]placed, len(all))
 	for _, now := range all {
-		l.running[now.entry.Name] = now
+		l.running[keyOf(&now.entry)] = now
 	}
 	return outcomes, nil
 }
@@ -61,7 +66,7 @@ func (l *Live) Deploy(ctx context.Context, versions []Version) ([]Outcome, error
 func (l *Live) placeAll(ctx context.Context, versions []Version) (all []placed, outcomes []Outcome, err error) {
 	outcomes = make([]Outcome, len(versions))
 	for i, v := range versions {
-		before := l.running[v.Consumer.Name]
+		before := l.running[keyOf(&v.Consumer)]
 		now, err := l.place(ctx, v, before)
 		var refused config.Fault
 		if errors.As(err, &refused) {
@@ -97,7 +102,10 @@ func (l *Live) place(ctx context.Context, v Version, before placed) (placed, err
 
 // runs reports whether a consumer runs as it is already.
 func (l *Live) runs(c placed) bool {
-	return reflect.DeepEqual(l.running[c.entry.Name].consumer, c.consumer)
+	before := l.running[keyOf(&c.entry)]
+	was, is := before.consumer, c.consumer
+	was.Guest, is.Guest = nil, nil
+	return before.module == c.module && reflect.DeepEqual(was, is)
 }
 
 // swap gives the dispatcher its consumers, and makes the lanes of new ones before.
@@ -123,7 +131,7 @@ func (l *Live) swap(ctx context.Context, all []placed) error {
 func (l *Live) closeNew(ctx context.Context, all []placed) error {
 	var errs []error
 	for _, now := range all {
-		if now.module != l.running[now.entry.Name].module {
+		if now.module != l.running[keyOf(&now.entry)].module {
 			errs = append(errs, now.module.Close(context.WithoutCancel(ctx)))
 		}
 	}

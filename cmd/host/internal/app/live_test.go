@@ -97,12 +97,12 @@ func TestDeploy(t *testing.T) {
 		beside(t, func(ctx context.Context, l *Live) {
 			outcomes, _ := deploy(t, ctx, l, Version{a, first}, Version{b, first})
 			require.Equal(t, []bool{true, true}, isNew(outcomes))
-			untouched := l.running["b"].module
+			untouched := l.running[consumerKey{"default", "b"}].module
 			outcomes, digests := deploy(t, ctx, l, Version{a, second}, Version{b, first})
 			require.Equal(t, []bool{true, false}, isNew(outcomes))
 			require.Equal(t, []string{"a " + outcomes[0].Digest, "b " + outcomes[1].Digest}, digests)
 			require.NotEqual(t, outcomes[0].Digest, outcomes[1].Digest)
-			require.Same(t, untouched, l.running["b"].module)
+			require.Same(t, untouched, l.running[consumerKey{"default", "b"}].module)
 			outcomes, digests = deploy(t, ctx, l, Version{b, nil})
 			require.Equal(t, []string{"b " + outcomes[0].Digest}, digests, "nil is as it was, and a is gone")
 		})
@@ -122,13 +122,13 @@ func TestDeploy(t *testing.T) {
 	t.Run("TakesAnotherEntryForAnotherVersion", func(t *testing.T) {
 		beside(t, func(ctx context.Context, l *Live) {
 			deploy(t, ctx, l, Version{a, first})
-			module := l.running["a"].module
+			module := l.running[consumerKey{"default", "a"}].module
 			outcomes, _ := deploy(t, ctx, l, Version{entry(t, "name: a, topic: a, max_attempts: 2"), first})
 			require.Equal(t, []bool{true}, isNew(outcomes))
-			require.Same(t, module, l.running["a"].module, "which is compiled for the same bounds")
+			require.Same(t, module, l.running[consumerKey{"default", "a"}].module, "which is compiled for the same bounds")
 			outcomes, _ = deploy(t, ctx, l, Version{entry(t, "name: a, topic: a, limits: {memory: 2MiB}"), first})
 			require.Equal(t, []bool{true}, isNew(outcomes))
-			require.NotSame(t, module, l.running["a"].module)
+			require.NotSame(t, module, l.running[consumerKey{"default", "a"}].module)
 		})
 	})
 	t.Run("ChangesNothingAfterAnError", func(t *testing.T) {

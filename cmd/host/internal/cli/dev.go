@@ -54,7 +54,7 @@ func (c *command) dev(ctx context.Context, manifest string) error {
 		Plan: plan, Load: load, Talk: talk, Report: c.printError, HostFile: cmp.Or(c.configFile, defaultConfig),
 		Ignored: []string{host.Data, host.Keys},
 	}
-	return c.run(ctx, host, &config.Plan{File: plan.File}, func(ctx context.Context, l *app.Live) error {
+	return c.run(ctx, host, &config.Plan{File: plan.File}, false, func(ctx context.Context, l *app.Live) error {
 		options.Deploy = l.Deploy
 		return dev.Run(ctx, options)
 	})
