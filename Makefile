@@ -6,7 +6,7 @@ GOLANGCI := $(BIN)/golangci-lint
 GOLANGCI_VERSION := v2.15.0
 FUZZTIME ?= 30s
 
-.PHONY: help build test race fuzz lint fmt guests bench bench-log bench-context bench-runtime bench-guests proof demo check clean
+.PHONY: help build test race fuzz lint fmt guests bench bench-log bench-context bench-runtime bench-guests proof soak demo check clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,11 @@ bench-guests: ## benchmark what guests pay to publish a batch; needs clang and w
 
 proof: ## try to break the log for 4 minutes, or an hour with LONG=1
 	go run ./internal/proof
+
+SOAK_SECONDS ?= $(if $(LONG),600,60)
+
+soak: ## drive and kill hosts for a minute, or ten with LONG=1, and count what each message came to
+	SOAK_SECONDS=$(SOAK_SECONDS) go test -v -count=1 -timeout 40m -run '^TestSoak$$' ./cmd/host/crashtest
 
 demo: ## see the whole job done
 	go run ./cmd/host demo

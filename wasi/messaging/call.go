@@ -119,6 +119,16 @@ func (c *Call) Messages() []Message { return append([]Message{c.o.Message}, c.o.
 // Store returns the store that the call was given, for a guest that is not a module; nil if there is none.
 func (c *Call) Store() Store { return c.o.Store }
 
+// Request makes a request, for a guest that is not a module. A timeout of 0 is the call's deadline.
+func (c *Call) Request(ctx context.Context, topic string, m Message, timeout time.Duration, replies int) ([]Message, *PublishError) {
+	return c.request(ctx, &client{}, topic, m, requestOptions{
+		timeoutMillis: uint32(timeout.Milliseconds()), timeoutSet: timeout > 0, replies: uint32(replies),
+	})
+}
+
+// Reply replies to one of the call's messages, for a guest that is not a module.
+func (c *Call) Reply(to, m Message) *PublishError { return c.reply(to, m) }
+
 // HostCalls returns how often the guest called the host.
 func (c *Call) HostCalls() int64 { return c.hostCalls }
 
@@ -184,18 +194,23 @@ func (c *Call) CheckAt(ctx context.Context, now time.Time) error {
 
 // stepsPerCheck is how many host calls, or pieces of work in one that a guest can multiply, go by between two looks at the
 // clock, which cost more than each of them does. What takes long in one piece looks by itself.
-const stepsPerCheck = 16
+const stepsPerCheck = 32
 
 // Enter begins a host function: it counts the call and panics with a typed error if the guest call must end, of which a
 // guest that calls often is told within stepsPerCheck calls.
 func (c *Call) Enter(ctx context.Context) {
 	c.hostCalls++
-	if c.hostCalls > c.o.Limits.HostCalls {
-		panic(limits.Check(limits.NameHostCalls, c.hostCalls, c.o.Limits.HostCalls))
+	if c.hostCalls > c.o.Limits.HostCalls || c.hostCalls%stepsPerCheck == 1 {
+		c.look(ctx)
 	}
-	if c.hostCalls%stepsPerCheck == 1 {
-		c.mustGoOn(ctx)
+}
+
+// look is the seldom part of Enter, apart from it so that the rest is inlined.
+func (c *Call) look(ctx context.Context) {
+	if err := limits.Check(limits.NameHostCalls, c.hostCalls, c.o.Limits.HostCalls); err != nil {
+		panic(err)
 	}
+	c.mustGoOn(ctx)
 }
 
 // step is mustGoOn for one piece of work that a guest can multiply: it looks at the clock before every stepsPerCheck of them.
