@@ -21,6 +21,7 @@ type shared struct {
 	observer  Observer
 	log       *zap.Logger
 	workers   *workers
+	crew      *crew
 	hostSlots *budget // bound of what is in flight in the host
 	guests    guestLogs
 	maxAge    func(tenant, topic string) time.Duration
@@ -36,6 +37,7 @@ type consumer struct {
 	filter    *filter.Filter      // nil takes all
 	principal signedctx.Principal // as which its guest publishes
 	slots     *budget             // its own bound of what is in flight
+	settler   *settler
 	condition *condition
 
 	circuit *circuit
@@ -66,6 +68,7 @@ func newConsumer(c Consumer, s shared) *consumer {
 		policy:    policy{maxAttempts: c.MaxAttempts, retry: c.Retry, nonRetryable: c.NonRetryable},
 		principal: signedctx.Principal{Tenant: c.Tenant, Subject: subjectPrefix + c.Name},
 		slots:     newBudget(room{messages: c.Concurrency, bytes: limits.InFlightBytes}),
+		settler:   newSettler(s.queue),
 		condition: newCondition(),
 	}
 }
@@ -174,7 +177,9 @@ func (c *consumer) start(p phases, claimed []substrate.Delivery, since time.Time
 	}
 	j := c.newJob(p, claimed, since)
 	c.condition.inFlight(size.messages)
-	inFlight.Go(func() {
+	inFlight.Add(1)
+	c.crew.do(func() {
+		defer inFlight.Done()
 		defer func() {
 			c.condition.inFlight(-size.messages)
 			c.slots.give(size)

@@ -15,7 +15,7 @@ import (
 type Dispatcher struct {
 	grace     time.Duration
 	consumers []*consumer
-	workers   *workers
+	crew      *crew
 	started   atomic.Bool
 }
 
@@ -25,18 +25,20 @@ func New(o Options) (*Dispatcher, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	crew := &crew{}
 	shared := shared{
 		queue:     o.Queue,
 		context:   o.Context,
 		observer:  o.Observer,
 		log:       o.Logger,
-		workers:   newWorkers(o.Workers, o.Shares),
+		workers:   newWorkers(o.Workers, o.Shares, crew),
+		crew:      crew,
 		hostSlots: newBudget(room{messages: limits.HostInFlightMsgs, bytes: limits.HostInFlightBytes}),
 		guests:    newGuestLogs(o.Logger, o.Consumers),
 		maxAge:    o.MaxAge,
 		hooks:     o.Hooks,
 	}
-	d := &Dispatcher{grace: o.Grace, workers: shared.workers}
+	d := &Dispatcher{grace: o.Grace, crew: shared.crew}
 	for _, c := range o.Consumers {
 		d.consumers = append(d.consumers, newConsumer(c, shared))
 	}
@@ -67,7 +69,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	<-ctx.Done()
 	p.windDown(d.grace, ended)
 	<-ended
-	d.workers.wait()
+	d.crew.end()
 	return nil
 }
 

@@ -200,8 +200,10 @@ func (u *unit) commitsValues() bool {
 // settleIn hands a unit to the queue, with its values if it has any.
 func (c *consumer) settleIn(p phases, u *unit, s []substrate.Settlement, outbox []substrate.Message) error {
 	if !u.commitsValues() {
-		return c.queue.Settle(p.settle, s, outbox)
+		one := &toSettle{settlements: s, outbox: outbox}
+		return c.settler.settle(p.settle, one, u.job.arrives(), u.run != nil && u.run.outcome.Wall < limits.SettleWaitCalls)
 	}
+	c.settler.claimed(-u.job.arrives())
 	return u.run.values.store.SettleValues(p.settle, s, outbox, u.run.values.changes())
 }
 

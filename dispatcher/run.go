@@ -1,7 +1,6 @@
 package dispatcher
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -60,7 +59,7 @@ func (c *consumer) call(p phases, j *job, deliveries []*delivery, d time.Duratio
 		options.Store = r.values
 	}
 	call := messaging.NewCall(options)
-	r.outcome = c.runGuest(p, j, call)
+	r.outcome = c.runGuest(j, call)
 	j.turn.spent(r.outcome.FuelUsed)
 	if r.outcome.Class == runtime.OK {
 		r.published = call.Outbox()
@@ -82,16 +81,13 @@ func (c *consumer) logTexts(r *run) {
 }
 
 // runGuest makes the call. A panic on its way fails this call alone.
-func (c *consumer) runGuest(p phases, j *job, call *messaging.Call) (out runtime.Outcome) {
-	ctx, cancel := context.WithCancelCause(j.ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(p.run, func() { cancel(context.Cause(p.run)) })()
+func (c *consumer) runGuest(j *job, call *messaging.Call) (out runtime.Outcome) {
 	defer func() {
 		if err := c.recovered(j.deliveries[0], recover()); err != nil {
 			out = runtime.Outcome{Class: runtime.HostPanic, Err: err}
 		}
 	}()
-	return c.Guest.Invoke(ctx, call)
+	return c.Guest.Invoke(j.ctx, call)
 }
 
 // conclude says of each delivery of a run what it came to.

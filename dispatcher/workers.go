@@ -27,8 +27,8 @@ type workers struct {
 	start   time.Time        // from which seconds are counted
 	used    usage            // by all tenants
 
-	begun      []*turn        // granted turns whose work is known and that nobody performs yet
-	performers sync.WaitGroup // goroutines that perform turns
+	begun []*turn // granted turns whose work is known and that nobody performs yet
+	crew  *crew
 }
 
 // tenantTurns are the consumers of one tenant.
@@ -65,9 +65,9 @@ const (
 	turnOver
 )
 
-// newWorkers makes n workers, for tenants with these shares.
-func newWorkers(n int, shares map[string]Share) *workers {
-	return &workers{free: n, tenants: make(map[string]*tenantTurns), shares: shares, start: time.Now()}
+// newWorkers makes n workers, for tenants with these shares, on goroutines of a crew.
+func newWorkers(n int, shares map[string]Share, c *crew) *workers {
+	return &workers{crew: c, free: n, tenants: make(map[string]*tenantTurns), shares: shares, start: time.Now()}
 }
 
 // seconds returns a time as the seconds since the workers were made.

@@ -100,6 +100,11 @@ const (
 	GuestLogLinesPerSec = 200     // a tenant; as many at once
 	GuestLogLineBytes   = 1 * KiB
 	SettleAtStop        = 5 * time.Second // that settlements get after the grace period
+	IdleHands           = 256             // goroutines that wait for the next delivery
+	SettleTogether      = 32              // messages of a consumer after which a commit waits for no others
+	SettleTogetherBytes = 1 * MiB         // of their outboxes, likewise
+	SettleWait          = time.Millisecond
+	SettleWaitCalls     = 250 * time.Microsecond // calls that last longer don't make commits wait
 )
 
 // Bounds of the key-value store that guests share.
