@@ -100,7 +100,7 @@ func (c *consumer) runUntilPaused(p phases) {
 
 // claimNext waits for slots of its own, then for messages, and then claims as many as there is room for in the host.
 func (c *consumer) claimNext(p phases, inFlight *sync.WaitGroup) {
-	own, err := c.slots.take(p.claim, room{messages: limits.ClaimMessages, bytes: limits.InFlightBytes})
+	own, err := c.slots.takeAtLeast(p.claim, room{messages: limits.ClaimMessages, bytes: limits.InFlightBytes}, c.worthClaiming())
 	if err != nil {
 		return
 	}
@@ -120,6 +120,12 @@ func (c *consumer) claimNext(p phases, inFlight *sync.WaitGroup) {
 	defer func() { c.hostSlots.give(host) }()
 	used := c.claim(p, host, inFlight)
 	own, host = own.less(used), host.less(used)
+}
+
+// worthClaiming returns for how many messages a claim rather waits: claims cost little more for many than for one, as long as
+// enough messages are in flight to keep the workers busy.
+func (c *consumer) worthClaiming() int {
+	return max(1, min(c.Concurrency/2, limits.ClaimMessages/2, c.Concurrency-2*c.workers.total))
 }
 
 // claim claims what fits into the room, starts it, and returns the room that it takes. That may be more than there was,

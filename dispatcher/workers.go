@@ -16,6 +16,8 @@ import (
 // Who comes next is decided by next alone; the rest doesn't know. What is done in a turn is done on a goroutine of the worker:
 // see perform.go. It is safe for concurrent use.
 type workers struct {
+	total int
+
 	mu      sync.Mutex
 	free    int
 	running int    // turns granted and not over
@@ -67,7 +69,7 @@ const (
 
 // newWorkers makes n workers, for tenants with these shares, on goroutines of a crew.
 func newWorkers(n int, shares map[string]Share, c *crew) *workers {
-	return &workers{crew: c, free: n, tenants: make(map[string]*tenantTurns), shares: shares, start: time.Now()}
+	return &workers{crew: c, total: n, free: n, tenants: make(map[string]*tenantTurns), shares: shares, start: time.Now()}
 }
 
 // seconds returns a time as the seconds since the workers were made.

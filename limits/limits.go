@@ -99,10 +99,11 @@ const (
 	FilterPatternSteps  = 1_000   // of a regular expression in it
 	GuestLogLinesPerSec = 200     // a tenant; as many at once
 	GuestLogLineBytes   = 1 * KiB
-	SettleAtStop        = 5 * time.Second // that settlements get after the grace period
-	IdleHands           = 256             // goroutines that wait for the next delivery
-	SettleTogether      = 32              // messages of a consumer after which a commit waits for no others
-	SettleTogetherBytes = 1 * MiB         // of their outboxes, likewise
+	SettleAtStop        = 5 * time.Second  // that settlements get after the grace period
+	RoomWait            = time.Millisecond // that a claim waits for room for many messages, before it claims few
+	IdleHands           = 256              // goroutines that wait for the next delivery
+	SettleTogether      = 32               // messages of a consumer after which a commit waits for no others
+	SettleTogetherBytes = 1 * MiB          // of their outboxes, likewise
 	SettleWait          = time.Millisecond
 	SettleWaitCalls     = 250 * time.Microsecond // calls that last longer don't make commits wait
 )

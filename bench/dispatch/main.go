@@ -31,7 +31,7 @@ func newBench(short bool) *bench {
 
 func main() {
 	short := flag.Bool("short", false, "measure less, in less than a minute")
-	only := flag.String("only", "", "measure only this `job`")
+	only := flag.String("only", "", "measure only this `job`, or profile only this guest")
 	profiles := flag.String("profile", "", "write CPU profiles into this `folder` instead of measuring")
 	flag.Parse()
 	b := newBench(*short)
@@ -64,7 +64,7 @@ func (b *bench) run(ctx context.Context, only, profiles string) (err error) {
 	}
 	defer closing(&err, func() error { return errors.Join(b.host.close(ctx), b.peer.close(ctx)) })
 	if profiles != "" {
-		return b.profiles(ctx, profiles)
+		return b.profiles(ctx, profiles, only)
 	}
 	for _, j := range b.jobs() {
 		if only != "" && only != j.name {
