@@ -48,7 +48,7 @@ func openHost(ctx context.Context, dir string, guests map[guest][]byte, orders [
 		return nil, errors.Join(err, h.close(ctx))
 	}
 	for g, wasm := range guests {
-		if g.role == plugin {
+		if g.role != consumer && g.role != batch {
 			continue
 		}
 		h.clean[g], err = h.engine.Compile(ctx, string(g.language), wasm, limits.DefaultGuest())

@@ -16,6 +16,7 @@ type bench struct {
 	short    bool
 	rounds   int
 	messages map[language]int // a round
+	calls    int              // of a quiet neighbour
 
 	guests map[guest][]byte
 	host   *host
@@ -24,9 +25,9 @@ type bench struct {
 
 func newBench(short bool) *bench {
 	if short {
-		return &bench{short: true, rounds: 3, messages: map[language]int{inGo: 1_000, inC: 4_000}}
+		return &bench{short: true, rounds: 3, calls: 60, messages: map[language]int{inGo: 1_000, inC: 4_000}}
 	}
-	return &bench{rounds: 7, messages: map[language]int{inGo: 4_000, inC: 10_000}}
+	return &bench{rounds: 7, calls: 200, messages: map[language]int{inGo: 4_000, inC: 10_000}}
 }
 
 func main() {
@@ -50,6 +51,8 @@ type job struct {
 func (b *bench) jobs() []job {
 	return []job{
 		{"path", b.path},
+		{"neighbours", b.neighbours},
+		{"ordering", b.ordering},
 	}
 }
 
