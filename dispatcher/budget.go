@@ -44,7 +44,9 @@ func newBudget(total room) *budget {
 }
 
 // take waits until there is any room and takes as much of it as is free, at most want. The error is ctx's.
-func (b *budget) take(ctx context.Context, want room) (room, error) { return b.takeAtLeast(ctx, want, 1) }
+func (b *budget) take(ctx context.Context, want room) (room, error) {
+	return b.takeAtLeast(ctx, want, 1)
+}
 
 // takeAtLeast is take for who would rather wait for room for so many messages, but not for long: it waits limits.RoomWait for
 // them, and then takes any.

@@ -16,6 +16,7 @@ type run struct {
 	values     *view // nil if there are none
 	outcome    runtime.Outcome
 	published  []messaging.Outgoing // by a call that ended well
+	paused     time.Duration        // while others ran
 }
 
 // newRun makes a run that was not made yet.
@@ -52,6 +53,7 @@ func (c *consumer) call(p phases, j *job, deliveries []*delivery, d time.Duratio
 		Config:   c.Config,
 		Admit:    r.outbox.admit,
 		Withdraw: r.outbox.withdraw,
+		Pause:    j.turn.pause,
 		Draining: func() bool { return p.claim.Err() != nil },
 		Log:      func(stream string, line []byte) { c.guestWrote(deliveries[0], stream, line) },
 	}
@@ -60,6 +62,7 @@ func (c *consumer) call(p phases, j *job, deliveries []*delivery, d time.Duratio
 	}
 	call := messaging.NewCall(options)
 	r.outcome = c.runGuest(j, call)
+	r.paused = call.Paused()
 	j.turn.spent(r.outcome.FuelUsed)
 	if r.outcome.Class == runtime.OK {
 		r.published = call.Outbox()

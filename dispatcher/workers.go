@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,6 +13,8 @@ import (
 // the guests that run now, not for those that wait.
 //
 // A turn may be alone: it begins once all that run have ended, and nothing begins before it is over.
+//
+// A guest that runs for long is paused at one of its safe points when a tenant waits that is owed more: see pause.go.
 //
 // Who comes next is decided by next alone; the rest doesn't know. What is done in a turn is done on a goroutine of the worker:
 // see perform.go. It is safe for concurrent use.
@@ -29,6 +32,9 @@ type workers struct {
 	start   time.Time        // from which seconds are counted
 	used    usage            // by all tenants
 
+	paused  int          // turns
+	waiters atomic.Int64 // len(waiting), for who can't take the lock
+
 	begun []*turn // granted turns whose work is known and that nobody performs yet
 	crew  *crew
 }
@@ -40,7 +46,11 @@ type tenantTurns struct {
 	lastServed uint64 // the value of workers.served at its last turn
 	consumers  map[string]*consumerTurns
 	waiting    []*consumerTurns
+	paused     []*turn // come before them, oldest first
 }
+
+// waits reports whether the tenant has a turn that waits.
+func (tt *tenantTurns) waits() bool { return len(tt.waiting)+len(tt.paused) > 0 }
 
 // consumerTurns are the turns that wait of one consumer, oldest first.
 type consumerTurns struct {
@@ -55,8 +65,12 @@ type turn struct {
 	alone   bool      // nothing runs beside it
 	state   turnState // guarded by workers.mu, as all below
 	work    *work     // what is done in it; nil until that is known
-	began   time.Time // when it was granted
+	began   time.Time // when it was granted, or went on
 	fuel    int64     // that it used: see spent
+
+	resumed chan struct{} // closed when a paused turn goes on
+	held    time.Duration // until it was paused last
+	charged float64       // seconds that it was charged for until then
 }
 
 type turnState uint8
@@ -64,6 +78,7 @@ type turnState uint8
 const (
 	turnWaiting turnState = iota
 	turnGranted
+	turnPaused
 	turnOver
 )
 
@@ -107,10 +122,13 @@ func (w *workers) end(t *turn) {
 	if t.state == turnOver {
 		return
 	}
-	if t.state == turnGranted {
+	switch t.state {
+	case turnGranted:
 		w.free++
 		w.running--
 		w.account(t)
+	case turnPaused:
+		w.takePaused(t)
 	}
 	t.state = turnOver
 	if w.alone == t {
@@ -119,10 +137,12 @@ func (w *workers) end(t *turn) {
 	w.grant()
 }
 
-// account counts what a turn that ends has cost.
+// account counts what a turn that ends, or pauses, has cost since it began, or went on.
 func (w *workers) account(t *turn) {
 	now := time.Now()
-	began, c := w.seconds(t.began), cost(now.Sub(t.began), t.fuel)
+	t.held += now.Sub(t.began)
+	began, c := w.seconds(t.began), max(cost(t.held, t.fuel)-t.charged, 0)
+	t.charged += c
 	w.used.end(now, began, c)
 	t.tenant.used.end(now, began, c)
 }
@@ -143,20 +163,26 @@ func (w *workers) grant() {
 		}
 		w.begin(t)
 	}
-	if t := w.alone; t != nil && w.running == 0 && t.state == turnWaiting {
+	for w.free > 0 && w.alone != nil && w.paused > 0 { // it waits for them too
+		w.begin(w.anyPaused())
+	}
+	if t := w.alone; t != nil && w.running+w.paused == 0 && t.state == turnWaiting {
 		w.begin(t)
 	}
 }
 
 func (w *workers) begin(t *turn) {
+	if t.state == turnPaused {
+		w.takePaused(t)
+		close(t.resumed)
+	} else if t.work != nil {
+		w.begun = append(w.begun, t)
+	}
 	t.state, t.began = turnGranted, time.Now()
 	w.free--
 	w.running++
 	w.used.begin(w.seconds(t.began))
 	t.tenant.used.begin(w.seconds(t.began))
-	if t.work != nil {
-		w.begun = append(w.begun, t)
-	}
 }
 
 func (w *workers) push(tenant, consumer string, t *turn) {
@@ -170,14 +196,28 @@ func (w *workers) push(tenant, consumer string, t *turn) {
 		ct = &consumerTurns{}
 		tt.consumers[consumer] = ct
 	}
-	if len(tt.waiting) == 0 {
-		w.waiting = append(w.waiting, tt)
-	}
+	w.join(tt)
 	if ct.turns.len() == 0 {
 		tt.waiting = append(tt.waiting, ct)
 	}
 	t.tenant = tt
 	ct.turns.push(t)
+}
+
+// join puts a tenant, which is about to have one turn more that waits, among those that have any.
+func (w *workers) join(tt *tenantTurns) {
+	if !tt.waits() {
+		w.waiting = append(w.waiting, tt)
+		w.waiters.Store(int64(len(w.waiting)))
+	}
+}
+
+// leave takes a tenant out if none of its turns waits any more.
+func (w *workers) leave(tt *tenantTurns) {
+	if !tt.waits() {
+		w.waiting = slices.DeleteFunc(w.waiting, func(other *tenantTurns) bool { return other == tt })
+		w.waiters.Store(int64(len(w.waiting)))
+	}
 }
 
 // next takes the turn that comes next out of the queue; nil if none waits.
@@ -187,6 +227,12 @@ func (w *workers) next() *turn {
 	}
 	tenant := w.owedMost()
 	tt := w.waiting[tenant]
+	defer w.leave(tt)
+	if len(tt.paused) > 0 {
+		w.served++
+		tt.lastServed = w.served
+		return tt.paused[0] // which begin takes out
+	}
 	consumer := tt.longest()
 	ct := tt.waiting[consumer]
 	t := ct.turns.pop()
@@ -197,9 +243,6 @@ func (w *workers) next() *turn {
 	if ct.turns.len() == 0 {
 		tt.waiting = slices.Delete(tt.waiting, consumer, consumer+1)
 	}
-	if len(tt.waiting) == 0 {
-		w.waiting = slices.Delete(w.waiting, tenant, tenant+1)
-	}
 	return t
 }
 
@@ -209,16 +252,19 @@ func (w *workers) owedMost() int {
 		return 0
 	}
 	now := time.Now()
-	clock := w.seconds(now)
-	all := w.used.recent(now, clock)
 	most, first := 0, rank{}
 	for i, tt := range w.waiting {
-		r := tt.share.rank(tt.used.recent(now, clock), all, tt.lastServed)
-		if i == 0 || r.before(first) {
+		if r := w.rank(tt, now); i == 0 || r.before(first) {
 			most, first = i, r
 		}
 	}
 	return most
+}
+
+// rank returns how much a tenant is owed now.
+func (w *workers) rank(tt *tenantTurns, now time.Time) rank {
+	clock := w.seconds(now)
+	return tt.share.rank(tt.used.recent(now, clock), w.used.recent(now, clock), tt.lastServed)
 }
 
 // longest returns the index of the consumer that has waited longest: the least lastServed, the first of them if they are
