@@ -11,6 +11,14 @@ import (
 	"github.com/longshore/longshore/limits"
 )
 
+// newCrew returns a crew that ends with the test.
+func newCrew(t *testing.T) *crew {
+	t.Helper()
+	c := &crew{}
+	t.Cleanup(c.end)
+	return c
+}
+
 func TestCrew(t *testing.T) {
 	t.Run("RunsAllThatItIsGivenAtOnce", func(t *testing.T) {
 		c := newCrew(t)

@@ -229,7 +229,7 @@ func (j *job) again(deliveries []*delivery) *job {
 	for _, d := range deliveries {
 		d.over, d.finding, d.run, d.cause = false, finding{}, nil, nil
 	}
-	return &job{deliveries: deliveries, ctx: j.ctx, reruns: j.reruns + 1}
+	return &job{deliveries: deliveries, ctx: j.ctx, lose: j.lose, reruns: j.reruns + 1}
 }
 
 // releaseRuns gives back the room that calls reserved and did not use.

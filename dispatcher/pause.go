@@ -2,76 +2,49 @@ package dispatcher
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/longshore/longshore/limits"
 )
 
 // A guest has its worker until it ends, which may be a second later. So that its tenant's neighbours don't wait for that, it
-// is paused at a safe point once it ran for limits.PauseAfter, if another tenant waits that is owed more. It goes on when its
-// tenant's turn comes again, before all others of its tenant, so that no tenant has more paused guests than there are workers.
+// leaves its worker at a safe point once it ran for limits.PauseAfter, if another tenant waits that is owed more. It comes back
+// when its tenant's turn comes again.
 
-// pause lets others run if they are owed it, and returns for how long. After ctx is done it returns at once, without a worker:
-// the guest has to end. It is called on the goroutine that performs the turn.
-func (t *turn) pause(ctx context.Context) time.Duration {
-	w := t.workers
-	if w.waiters.Load() == 0 {
+// pause lets others run if they are owed it, and returns for how long. If the guest can't go on after that, it is stopped.
+func (a *asker) pause(ctx context.Context) time.Duration {
+	t := a.job.turn
+	if t.workers.waiters.Load() == 0 || !t.workers.pauses(t) {
 		return 0
 	}
-	if !w.pauses(t) {
-		return 0
-	}
+	defer t.workers.goesOn()
 	began := time.Now()
-	select {
-	case <-t.resumed:
-	case <-ctx.Done():
-		t.done()
-	}
+	_ = a.away(ctx, a.phases.run, func() error { return nil })
 	return max(time.Since(began), 1)
 }
 
-// pauses pauses a turn, if somebody is owed more.
+// pauses reports whether a turn is to be paused: whether a tenant waits that comes before the one whose turn it is. Then
+// goesOn is to follow.
 func (w *workers) pauses(t *turn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.owesOthers(t) {
-		return false
-	}
-	w.free++
-	w.running--
-	w.account(t)
-	w.join(t.tenant)
-	t.tenant.paused = append(t.tenant.paused, t)
-	t.state, t.resumed = turnPaused, make(chan struct{})
-	w.paused++
-	w.grant()
-	w.launch()
-	return true
-}
-
-// owesOthers reports whether a tenant waits that comes before the one whose turn runs.
-func (w *workers) owesOthers(t *turn) bool {
-	if t.state != turnGranted || t.alone || w.alone != nil || w.free > 0 || len(w.waiting) == 0 || w.paused >= limits.PausedGuests {
+	if t.state != turnGranted || t.alone || w.alone != nil || w.free > 0 || w.paused >= limits.PausedGuests {
 		return false
 	}
 	now := time.Now()
 	if now.Sub(t.began) < limits.PauseAfter {
 		return false
 	}
-	next := w.waiting[w.owedMost()]
-	return next != t.tenant && w.rank(next, now).before(w.rank(t.tenant, now))
+	i := w.owedMost()
+	if i < 0 || w.waiting[i] == t.tenant || !w.rank(w.waiting[i], now).before(w.rank(t.tenant, now)) {
+		return false
+	}
+	w.paused++
+	return true
 }
 
-// takePaused takes a paused turn out of the queue.
-func (w *workers) takePaused(t *turn) {
-	t.tenant.paused = slices.DeleteFunc(t.tenant.paused, func(other *turn) bool { return other == t })
+func (w *workers) goesOn() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.paused--
-	w.leave(t.tenant)
-}
-
-// anyPaused returns a paused turn; there must be one.
-func (w *workers) anyPaused() *turn {
-	i := slices.IndexFunc(w.waiting, func(tt *tenantTurns) bool { return len(tt.paused) > 0 })
-	return w.waiting[i].paused[0]
 }

@@ -45,6 +45,7 @@ func (c *consumer) call(p phases, j *job, deliveries []*delivery, d time.Duratio
 	}
 	bounds := c.Limits
 	bounds.CallDuration = d
+	a := &asker{consumer: c, phases: p, job: j, run: r}
 	options := messaging.CallOptions{
 		Message:  messages[0],
 		More:     messages[1:],
@@ -53,19 +54,23 @@ func (c *consumer) call(p phases, j *job, deliveries []*delivery, d time.Duratio
 		Config:   c.Config,
 		Admit:    r.outbox.admit,
 		Withdraw: r.outbox.withdraw,
-		Pause:    j.turn.pause,
+		Pause:    a.pause,
+		Request:  a.request,
+		Reply: func(to, m messaging.Message) (messaging.Admission, *messaging.PublishError) {
+			return c.reply(r, to, m)
+		},
 		Draining: func() bool { return p.claim.Err() != nil },
 		Log:      func(stream string, line []byte) { c.guestWrote(deliveries[0], stream, line) },
 	}
 	if r.values != nil {
 		options.Store = r.values
 	}
-	call := messaging.NewCall(options)
-	r.outcome = c.runGuest(j, call)
-	r.paused = call.Paused()
+	a.call = messaging.NewCall(options)
+	r.outcome = c.runGuest(j, a.call)
+	r.paused = a.call.Paused()
 	j.turn.spent(r.outcome.FuelUsed)
 	if r.outcome.Class == runtime.OK {
-		r.published = call.Outbox()
+		r.published = a.call.Outbox()
 	}
 	c.logTexts(r)
 	return r
@@ -118,6 +123,9 @@ func (c *consumer) conclude(r *run) {
 func (r *run) seal(acked map[string]bool) ([]substrate.Message, error) {
 	var commits []messaging.Outgoing
 	for _, p := range r.published {
+		if _, is := p.Token.(*reply); is {
+			continue
+		}
 		cause := causeOf(p)
 		if (cause == "" && len(acked) == len(r.deliveries)) || acked[cause] {
 			commits = append(commits, p)
@@ -148,6 +156,9 @@ func (r *run) shares() bool {
 
 // causeOf returns the id of the message because of which another was published, "" for all of the call.
 func causeOf(p messaging.Outgoing) string {
+	if r, is := p.Token.(*reply); is {
+		return r.request
+	}
 	if p.Message.Options == nil {
 		return ""
 	}

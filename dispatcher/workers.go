@@ -29,11 +29,12 @@ type workers struct {
 	tenants map[string]*tenantTurns
 	waiting []*tenantTurns
 	shares  map[string]Share // by tenant; the others have the default
+	caps    map[string]Caps  // likewise: none
 	start   time.Time        // from which seconds are counted
 	used    usage            // by all tenants
 
-	paused  int          // turns
 	waiters atomic.Int64 // len(waiting), for who can't take the lock
+	paused  int          // turns that are, for others
 
 	begun []*turn // granted turns whose work is known and that nobody performs yet
 	crew  *crew
@@ -42,49 +43,71 @@ type workers struct {
 // tenantTurns are the consumers of one tenant.
 type tenantTurns struct {
 	share      Share
-	used       usage
+	most       int    // turns at once
+	used       usage  // its running are the turns that are not over, nor away
+	away       int    // turns that left their worker: each keeps what it runs in, and counts for most
 	lastServed uint64 // the value of workers.served at its last turn
+	held       uint64 // how often it was passed over because it had as many turns as it may
 	consumers  map[string]*consumerTurns
 	waiting    []*consumerTurns
-	paused     []*turn // come before them, oldest first
 }
-
-// waits reports whether the tenant has a turn that waits.
-func (tt *tenantTurns) waits() bool { return len(tt.waiting)+len(tt.paused) > 0 }
 
 // consumerTurns are the turns that wait of one consumer, oldest first.
 type consumerTurns struct {
 	lastServed uint64
 	turns      ring[*turn]
+	back       ring[*turn] // that had begun before: they come first
+}
+
+func (c *consumerTurns) len() int { return c.turns.len() + c.back.len() }
+
+func (c *consumerTurns) push(t *turn) {
+	if t.state == turnReturning {
+		c.back.push(t)
+	} else {
+		c.turns.push(t)
+	}
+}
+
+// pop takes the turn that comes first; there must be one.
+func (c *consumerTurns) pop() *turn {
+	if c.back.len() > 0 {
+		return c.back.pop()
+	}
+	return c.turns.pop()
 }
 
 // turn is a place in the queue for a worker, and then the right to use one.
 type turn struct {
 	workers *workers
+	of      turnOwner
 	tenant  *tenantTurns
-	alone   bool      // nothing runs beside it
-	state   turnState // guarded by workers.mu, as all below
-	work    *work     // what is done in it; nil until that is known
-	began   time.Time // when it was granted, or went on
-	fuel    int64     // that it used: see spent
-
-	resumed chan struct{} // closed when a paused turn goes on
-	held    time.Duration // until it was paused last
-	charged float64       // seconds that it was charged for until then
+	alone   bool          // nothing runs beside it
+	state   turnState     // guarded by workers.mu, as all below
+	work    *work         // what is done in it; nil until that is known
+	began   time.Time     // when it was granted
+	fuel    int64         // that it used: see spent
+	back    chan struct{} // closed when it has a worker again: see leave.go
+	ran     time.Duration // with a worker, before it left
+	counted float64       // as its cost, before it left
 }
+
+// turnOwner says whose turn it is.
+type turnOwner struct{ tenant, consumer string }
 
 type turnState uint8
 
 const (
 	turnWaiting turnState = iota
 	turnGranted
-	turnPaused
+	turnAway      // it gave its worker back, and will want one again
+	turnReturning // it waits for one again
 	turnOver
 )
 
-// newWorkers makes n workers, for tenants with these shares, on goroutines of a crew.
-func newWorkers(n int, shares map[string]Share, c *crew) *workers {
-	return &workers{crew: c, total: n, free: n, tenants: make(map[string]*tenantTurns), shares: shares, start: time.Now()}
+// newWorkers makes n workers, for tenants with these shares and caps, on goroutines of a crew.
+func newWorkers(n int, shares map[string]Share, caps map[string]Caps, c *crew) *workers {
+	return &workers{crew: c, total: n, free: n, tenants: make(map[string]*tenantTurns), shares: shares, caps: caps, start: time.Now()}
 }
 
 // seconds returns a time as the seconds since the workers were made.
@@ -92,10 +115,10 @@ func (w *workers) seconds(at time.Time) float64 { return at.Sub(w.start).Seconds
 
 // enqueue takes a place in the queue, for a turn that is alone or not. The turn must be ended by done.
 func (w *workers) enqueue(tenant, consumer string, alone bool) *turn {
-	t := &turn{workers: w, alone: alone}
+	t := &turn{workers: w, of: turnOwner{tenant, consumer}, alone: alone}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.push(tenant, consumer, t)
+	w.push(t)
 	w.grant()
 	w.launch()
 	return t
@@ -119,30 +142,38 @@ func (t *turn) done() {
 
 // end is done under the lock, without starting what is granted because of it.
 func (w *workers) end(t *turn) {
-	if t.state == turnOver {
-		return
+	if t.state != turnOver {
+		w.take(t, turnOver)
 	}
+}
+
+// take takes the worker from a turn, if it has one, and gives it to the next one.
+func (w *workers) take(t *turn, then turnState) {
 	switch t.state {
 	case turnGranted:
 		w.free++
 		w.running--
 		w.account(t)
-	case turnPaused:
-		w.takePaused(t)
+	case turnAway, turnReturning:
+		t.tenant.away--
+	case turnWaiting, turnOver:
 	}
-	t.state = turnOver
+	if t.state = then; then == turnAway {
+		t.tenant.away++
+	}
 	if w.alone == t {
 		w.alone = nil
 	}
 	w.grant()
 }
 
-// account counts what a turn that ends, or pauses, has cost since it began, or went on.
+// account counts what a turn has cost since it was granted.
 func (w *workers) account(t *turn) {
 	now := time.Now()
-	t.held += now.Sub(t.began)
-	began, c := w.seconds(t.began), max(cost(t.held, t.fuel)-t.charged, 0)
-	t.charged += c
+	t.ran += now.Sub(t.began)
+	c := cost(t.ran, t.fuel) - t.counted // its fuel is known only once the guest has returned
+	t.counted += c
+	began := w.seconds(t.began)
 	w.used.end(now, began, c)
 	t.tenant.used.end(now, began, c)
 }
@@ -163,98 +194,99 @@ func (w *workers) grant() {
 		}
 		w.begin(t)
 	}
-	for w.free > 0 && w.alone != nil && w.paused > 0 { // it waits for them too
-		w.begin(w.anyPaused())
-	}
-	if t := w.alone; t != nil && w.running+w.paused == 0 && t.state == turnWaiting {
+	if t := w.alone; t != nil && w.running == 0 && t.state != turnGranted {
 		w.begin(t)
 	}
 }
 
 func (w *workers) begin(t *turn) {
-	if t.state == turnPaused {
-		w.takePaused(t)
-		close(t.resumed)
-	} else if t.work != nil {
-		w.begun = append(w.begun, t)
+	returns := t.state == turnReturning
+	if returns {
+		t.tenant.away--
 	}
 	t.state, t.began = turnGranted, time.Now()
 	w.free--
 	w.running++
 	w.used.begin(w.seconds(t.began))
 	t.tenant.used.begin(w.seconds(t.began))
+	if returns {
+		close(t.back)
+	} else if t.work != nil {
+		w.begun = append(w.begun, t)
+	}
 }
 
-func (w *workers) push(tenant, consumer string, t *turn) {
-	tt := w.tenants[tenant]
-	if tt == nil {
-		tt = &tenantTurns{share: w.shares[tenant].withDefaults(), consumers: make(map[string]*consumerTurns)}
-		w.tenants[tenant] = tt
+// forget drops what is known of a consumer that is gone. Its tenant's execution still counts.
+func (w *workers) forget(tenant, consumer string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if tt := w.tenants[tenant]; tt != nil {
+		delete(tt.consumers, consumer) // turns that are over may still be in the queue
 	}
-	ct := tt.consumers[consumer]
+}
+
+func (w *workers) push(t *turn) {
+	tt := w.tenants[t.of.tenant]
+	if tt == nil {
+		tt = &tenantTurns{
+			share: w.shares[t.of.tenant].withDefaults(), most: w.caps[t.of.tenant].turns(), consumers: make(map[string]*consumerTurns),
+		}
+		w.tenants[t.of.tenant] = tt
+	}
+	ct := tt.consumers[t.of.consumer]
 	if ct == nil {
 		ct = &consumerTurns{}
-		tt.consumers[consumer] = ct
+		tt.consumers[t.of.consumer] = ct
 	}
-	w.join(tt)
-	if ct.turns.len() == 0 {
-		tt.waiting = append(tt.waiting, ct)
-	}
-	t.tenant = tt
-	ct.turns.push(t)
-}
-
-// join puts a tenant, which is about to have one turn more that waits, among those that have any.
-func (w *workers) join(tt *tenantTurns) {
-	if !tt.waits() {
+	if len(tt.waiting) == 0 {
 		w.waiting = append(w.waiting, tt)
 		w.waiters.Store(int64(len(w.waiting)))
 	}
-}
-
-// leave takes a tenant out if none of its turns waits any more.
-func (w *workers) leave(tt *tenantTurns) {
-	if !tt.waits() {
-		w.waiting = slices.DeleteFunc(w.waiting, func(other *tenantTurns) bool { return other == tt })
-		w.waiters.Store(int64(len(w.waiting)))
+	if ct.len() == 0 {
+		tt.waiting = append(tt.waiting, ct)
 	}
+	t.tenant = tt
+	ct.push(t)
 }
 
-// next takes the turn that comes next out of the queue; nil if none waits.
+// next takes the turn that comes next out of the queue; nil if none waits that may begin.
 func (w *workers) next() *turn {
-	if len(w.waiting) == 0 {
+	tenant := w.owedMost()
+	if tenant < 0 {
 		return nil
 	}
-	tenant := w.owedMost()
 	tt := w.waiting[tenant]
-	defer w.leave(tt)
-	if len(tt.paused) > 0 {
-		w.served++
-		tt.lastServed = w.served
-		return tt.paused[0] // which begin takes out
-	}
 	consumer := tt.longest()
 	ct := tt.waiting[consumer]
-	t := ct.turns.pop()
+	t := ct.pop()
 	if t.state != turnOver {
 		w.served++
 		tt.lastServed, ct.lastServed = w.served, w.served
 	}
-	if ct.turns.len() == 0 {
+	if ct.len() == 0 {
 		tt.waiting = slices.Delete(tt.waiting, consumer, consumer+1)
+	}
+	if len(tt.waiting) == 0 {
+		w.waiting = slices.Delete(w.waiting, tenant, tenant+1)
+		w.waiters.Store(int64(len(w.waiting)))
 	}
 	return t
 }
 
-// owedMost returns the index of the waiting tenant that is owed most.
+// owedMost returns the index of the waiting tenant that is owed most, among those that may have another turn; -1 if there is
+// none.
 func (w *workers) owedMost() int {
-	if len(w.waiting) == 1 {
+	if len(w.waiting) == 1 && w.waiting[0].mayRun() {
 		return 0
 	}
 	now := time.Now()
-	most, first := 0, rank{}
+	most, first := -1, rank{}
 	for i, tt := range w.waiting {
-		if r := w.rank(tt, now); i == 0 || r.before(first) {
+		if !tt.mayRun() {
+			tt.held++
+			continue
+		}
+		if r := w.rank(tt, now); most < 0 || r.before(first) {
 			most, first = i, r
 		}
 	}
@@ -267,12 +299,15 @@ func (w *workers) rank(tt *tenantTurns, now time.Time) rank {
 	return tt.share.rank(tt.used.recent(now, clock), w.used.recent(now, clock), tt.lastServed)
 }
 
-// longest returns the index of the consumer that has waited longest: the least lastServed, the first of them if they are
-// equal.
+// longest returns the index of the consumer that has waited longest, among those of whose turns one may begin: the least
+// lastServed, the first of them if they are equal; -1 if there is none.
 func (tt *tenantTurns) longest() int {
-	least := 0
+	full, least := tt.isFull(), -1
 	for i, ct := range tt.waiting {
-		if ct.lastServed < tt.waiting[least].lastServed {
+		if full && ct.back.len() == 0 {
+			continue
+		}
+		if least < 0 || ct.lastServed < tt.waiting[least].lastServed {
 			least = i
 		}
 	}

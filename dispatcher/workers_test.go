@@ -32,18 +32,10 @@ func order(turns map[string]*turn) []string {
 	return out
 }
 
-// newCrew returns a crew that ends with the test.
-func newCrew(t *testing.T) *crew {
-	t.Helper()
-	c := &crew{}
-	t.Cleanup(c.end)
-	return c
-}
-
 func TestWorkers(t *testing.T) {
 	t.Run("ConsumersTakeTurns", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // nobody runs for any time
-			w := newWorkers(1, nil, &crew{})
+			w := newWorkers(1, nil, nil, &crew{})
 			turns := map[string]*turn{}
 			for _, consumer := range []string{"a", "b", "c"} {
 				for i := range 3 {
@@ -55,7 +47,7 @@ func TestWorkers(t *testing.T) {
 	})
 	t.Run("ATenantWithManyConsumersGetsNoMoreThanOneWithOne", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // nobody runs for any time
-			w := newWorkers(1, nil, &crew{})
+			w := newWorkers(1, nil, nil, &crew{})
 			turns := map[string]*turn{"x": w.enqueue("z", "x", false)}
 			for _, consumer := range []string{"a", "b", "c"} {
 				for i := range 2 {
@@ -70,7 +62,7 @@ func TestWorkers(t *testing.T) {
 	})
 	t.Run("WhoComesNowAndThenWaitsForNobodysBurst", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // nobody runs for any time
-			w := newWorkers(1, nil, &crew{})
+			w := newWorkers(1, nil, nil, &crew{})
 			turns := map[string]*turn{}
 			for i := range 4 {
 				turns[fmt.Sprint("loud", i)] = w.enqueue("t", "loud", false)
@@ -81,8 +73,31 @@ func TestWorkers(t *testing.T) {
 			require.Equal(t, []string{"loud1", "quiet", "loud2", "loud3"}, order(turns))
 		})
 	})
+	t.Run("ATenantRunsNoMoreGuestsThanItMay", func(t *testing.T) {
+		w := newWorkers(3, nil, map[string]Caps{"small": {Running: 1}}, &crew{})
+		is := func(want turnState, turns ...*turn) {
+			t.Helper()
+			for _, o := range turns {
+				require.Equal(t, want, o.state)
+			}
+		}
+		first, second := w.enqueue("small", "a", false), w.enqueue("small", "b", false)
+		is(turnGranted, first)
+		is(turnWaiting, second)
+		running, held := w.ofTenant("small")
+		require.Equal(t, 1, running)
+		require.Positive(t, held)
+		one, two := w.enqueue("large", "c", false), w.enqueue("large", "c", false)
+		is(turnGranted, one, two)
+		three := w.enqueue("large", "c", false)
+		one.done()
+		is(turnGranted, three)
+		is(turnWaiting, second)
+		first.done()
+		is(turnGranted, second)
+	})
 	t.Run("WhoLeavesTheQueueTakesNoWorker", func(t *testing.T) {
-		w := newWorkers(1, nil, newCrew(t))
+		w := newWorkers(1, nil, nil, newCrew(t))
 		running := w.enqueue("t", "a", false)
 		leaving, staying := w.enqueue("t", "b", false), w.enqueue("t", "c", false)
 		stopped, cancel := context.WithCancel(t.Context())
@@ -96,14 +111,14 @@ func TestWorkers(t *testing.T) {
 		require.Equal(t, 1, w.free, "done twice gives one worker back")
 	})
 	t.Run("AStopBeatsATurnThatHasCome", func(t *testing.T) {
-		w := newWorkers(1, nil, newCrew(t))
+		w := newWorkers(1, nil, nil, newCrew(t))
 		granted := w.enqueue("t", "a", false)
 		held, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.ErrorIs(t, granted.perform(t.Context(), held, func() { t.Error("it was stopped") }), context.Canceled)
 	})
 	t.Run("OneThatIsAloneWaitsForAllAndHoldsUpAll", func(t *testing.T) {
-		w := newWorkers(3, nil, &crew{})
+		w := newWorkers(3, nil, nil, &crew{})
 		is := func(o *turn, want turnState) {
 			t.Helper()
 			require.Equal(t, want, o.state)
@@ -127,7 +142,7 @@ func TestWorkers(t *testing.T) {
 	t.Run("NobodyIsForgottenAndNoWorkerIsLost", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			total := rapid.IntRange(1, 4).Draw(t, "workers")
-			w := newWorkers(total, nil, &crew{})
+			w := newWorkers(total, nil, nil, &crew{})
 			var open []*turn
 			for range rapid.IntRange(1, 200).Draw(t, "steps") {
 				if len(open) == 0 || rapid.Bool().Draw(t, "enqueue") {

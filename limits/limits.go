@@ -33,6 +33,7 @@ const (
 	HandlesPerCall   = 4_096    // live resource handles of one guest call
 	HeldBytes        = 32 * MiB // payloads and metadata that the host holds for one guest call
 	RequestReplies   = 64       // that one request may expect
+	ReplyBytes       = 2 * MiB  // payloads and metadata of all replies to one request
 	GuestModuleBytes = 64 * MiB
 	InitFuel         = 1_000_000_000 // instructions of a module's initialisation, once at deploy
 	InitDuration     = 10 * time.Second
@@ -49,6 +50,12 @@ const (
 	InstanceSweep = 5 * time.Second  // between two looks for such
 	ReuseMessages = 1_000            // of one instance that keeps its state
 	ReuseAge      = 10 * time.Minute // of such an instance
+)
+
+// Bounds of deploying.
+const (
+	PlanVersions = 16        // that are kept of a tenant's consumers, the one that runs included
+	UploadBytes  = 512 * MiB // of a tenant's modules that no version names yet, above which the oldest go
 )
 
 // Bounds of compiling one module, in a process of its own, and of what is kept of that.
@@ -94,10 +101,13 @@ const (
 	BreakerCalls        = 20          // messages before a breaker says anything
 	BreakerHoldMin      = 5 * time.Second
 	BreakerHoldMax      = 5 * time.Minute
-	FilterBytes         = 4 * KiB // of the expression by which a consumer takes messages
-	FilterNodes         = 256     // operands and operators of it
-	FilterPatternSteps  = 1_000   // of a regular expression in it
-	GuestLogLinesPerSec = 200     // a tenant; as many at once
+	FilterBytes         = 4 * KiB                // of the expression by which a consumer takes messages
+	FilterNodes         = 256                    // operands and operators of it
+	FilterPatternSteps  = 1_000                  // of a regular expression in it
+	WaitingRequests     = 128                    // guests of a host that wait for replies; fewer than IdleInstances, because each keeps an instance
+	TenantWaiting       = 32                     // of them of one tenant
+	RequestMargin       = 100 * time.Millisecond // that waiting leaves of a call's time, but no more than a tenth of what is left of it
+	GuestLogLinesPerSec = 200                    // a tenant; as many at once
 	GuestLogLineBytes   = 1 * KiB
 	SettleAtStop        = 5 * time.Second      // that settlements get after the grace period
 	PauseAfter          = 2 * time.Millisecond // of a guest's run, after which it is paused for a tenant that is owed more
@@ -108,6 +118,7 @@ const (
 	SettleTogetherBytes = 1 * MiB              // of their outboxes, likewise
 	SettleWait          = time.Millisecond
 	SettleWaitCalls     = 250 * time.Microsecond // calls that last longer don't make commits wait
+	ExpiredBatches      = 256                    // of messages that expired together, waiting to be told of; each has some hundred at most
 )
 
 // Bounds of the key-value store that guests share.
@@ -135,10 +146,12 @@ const (
 	TopicBytes          = 200
 	TenantBytes         = 63
 	TopicsPerTenant     = 10_000
-	EnvelopeBytes       = 16 * KiB
-	ReceiptBytes        = 4 * KiB
-	BatchMessages       = 65_536 // one publish
-	Hops                = 16
+	// TenantHeadroomPercent is by how much what a tenant's own handlers publish may exceed the caps on what it stores.
+	TenantHeadroomPercent = 10
+	EnvelopeBytes         = 16 * KiB
+	ReceiptBytes          = 4 * KiB
+	BatchMessages         = 65_536 // one publish
+	Hops                  = 16
 )
 
 // Bounds of a signed context.
@@ -285,6 +298,10 @@ const (
 	NameTopicBytes     Name = "topic bytes"
 	NameKeyBytes       Name = "key bytes"
 	NameTopics         Name = "topics of a tenant"
+	NameTenantMessages Name = "stored messages"
+	NameTenantBytes    Name = "stored message bytes"
+	NameTenantRate     Name = "messages published a second"
+	NameTenantValues   Name = "stored value bytes of a tenant"
 	NameGroups         Name = "groups of a topic"
 	NameSkippedSpans   Name = "ranges that the default lane was not owed"
 	NameFenceMarks     Name = "fence marks of a lane"
@@ -295,10 +312,14 @@ const (
 	NameStoreOps       Name = "store operations"
 	NameBuckets        Name = "buckets of a tenant"
 	NameBackupRecord   Name = "backup record bytes"
+	NameWaiting        Name = "requests that wait for replies"
+	NameTenantWaiting  Name = "requests of a tenant that wait for replies"
+	NameReplyBytes     Name = "bytes of replies"
 	NameRunning        Name = "running deliveries"
 	NameTokenBytes     Name = "token bytes" //nolint:gosec // the name of a bound
 	NameTokenClaims    Name = "token claims"
 	NameTails          Name = "open tails"
+	NameModule         Name = "module bytes"
 	NameCompileMemory  Name = "bytes of address space to compile"
 	NameCompileTime    Name = "milliseconds to compile"
 )

@@ -200,6 +200,17 @@ func TestCompiler(t *testing.T) {
 			})
 		}
 	})
+	t.Run("ItMayUseLessForSome", func(t *testing.T) {
+		if raceEnabled {
+			t.Skip("the race detector needs more than that")
+		}
+		m, ok := corpus.Find("functions of four thousand branches")
+		require.True(t, ok)
+		err := runtime.CompileFast(t.Context(), t.TempDir(), m.Wasm(), compilerCommand(), time.Second)
+		var limit *limits.Error
+		require.ErrorAs(t, err, &limit)
+		require.Equal(t, limits.Error{Name: limits.NameCompileTime, Limit: 1000, Actual: 1001, Where: "the compiler"}, *limit)
+	})
 	t.Run("CancellingEndsIt", func(t *testing.T) {
 		why := errors.New("the deployer gave up")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, why)

@@ -131,7 +131,7 @@ func openCode(ctx context.Context, o Options) (wazero.CompilationCache, *codeCac
 		}
 		return wazero.NewCompilationCache(), nil, nil
 	}
-	compile := compileInto
+	compile := compileHere
 	if len(o.Compiler) > 0 {
 		compile = compileElsewhere(o.Compiler, defaultCompilerBounds())
 	}

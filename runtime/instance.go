@@ -39,8 +39,10 @@ func newControls(module api.Module, info meter.Info) controls {
 
 // newInstance returns an instance that is ready for a message.
 func (m *Module) newInstance(ctx context.Context) (*instance, error) {
+	m.budget.make(ctx, m)
 	memory, err := withRoom(ctx, m, func() (cow.Memory, error) { return m.snapshot.memory.Memory(uint64(m.info.MemoryMax)) })
 	if err != nil {
+		m.budget.instances.Add(-1)
 		return nil, err
 	}
 	m.engine.instances.Add(1)
@@ -98,7 +100,7 @@ func (in *instance) restoreGlobals(m *Module) {
 func (in *instance) restoreControls(m *Module) {
 	for i, name := range m.info.Globals {
 		switch name {
-		case m.info.FuelGlobal, m.info.DepthGlobal, m.info.MemoryFailedGlobal:
+		case m.info.FuelGlobal, m.info.MemoryFailedGlobal:
 			in.globals[i].Set(m.snapshot.globals[i])
 		}
 	}

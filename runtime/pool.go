@@ -123,16 +123,17 @@ func (m *Module) clean(ctx context.Context, in *instance) error {
 	return in.reset(ctx, m)
 }
 
-// park puts an instance into the pool, if the module and the engine have room for it: no module needs more than there are
+// park puts an instance into the pool, if the module, its budget and the engine have room for it: no module needs more than there are
 // processors.
 func (m *Module) park(in *instance) bool {
 	in.idleSince, in.trimmed = time.Now(), false
-	return m.engine.instances.Load() <= limits.IdleInstances && m.pool.put(in, goruntime.GOMAXPROCS(0))
+	return m.engine.instances.Load() <= limits.IdleInstances && m.budget.room() && m.pool.put(in, goruntime.GOMAXPROCS(0))
 }
 
 // throwAway closes an instance that is not in the pool, and in which nothing runs.
 func (m *Module) throwAway(ctx context.Context, in *instance) error {
 	m.engine.instances.Add(-1)
+	m.budget.instances.Add(-1)
 	return in.close(ctx)
 }
 

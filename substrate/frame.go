@@ -26,7 +26,7 @@ import (
 //	16 quarantine tenant, topic | what | n, (flags (1 number is a hash) | number | quarantine entry without version and places)*  frame_quarantine.go
 //	17 settle and store  as settle | n, (tenant, bucket, key, flags (1 deleted), value)*           frame_values.go
 //
-// Version 1 had neither the flags of settle and discard nor what stands behind the buried of a claim.
+// Version 2 had the same frames but for kind 18. Version 1 had neither the flags of settle and discard nor what stands behind the buried of a claim.
 //
 // Everything in it is absolute (a time, an attempt, a position), so that applying it needs nothing but the state.
 type frame interface {

@@ -320,6 +320,7 @@ func (r *recovery) quarantineDamaged() {
 		}
 		r.state.delayed.remove(d)
 		d.topic.hidden--
+		d.topic.unstore(d.origin.payloadBytes)
 		r.addStray(d.topic, d.key(), d.fault, d.bodyKey())
 	}
 	r.damaged = nil

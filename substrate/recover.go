@@ -133,7 +133,7 @@ func (r *recovery) loadTopic(tenant, name string, body []byte, err error) error 
 		err = errors.Join(r.loadFlights(ln), r.loadDead(ln), r.loadFences(ln))
 		return err == nil
 	})
-	return errors.Join(err, r.loadQuarantine(t), r.loadDelayed(t), r.loadExpiries(t), r.loadKeys(t))
+	return errors.Join(err, r.loadQuarantine(t), r.loadDelayed(t), r.loadExpiries(t), r.loadKeys(t), r.count(t))
 }
 
 // each decodes the records under prefix, and stops at the first fault.
@@ -289,6 +289,9 @@ func (r *recovery) finish(j *journal.Journal) error {
 		return err
 	}
 	if err := r.store.Sync(); err != nil {
+		return err
+	}
+	if err := r.countValues(); err != nil {
 		return err
 	}
 	clear(r.state.touched)
