@@ -24,6 +24,8 @@ type shared struct {
 	hostSlots *budget // bound of what is in flight in the host
 	maxAge    func(tenant, topic string) time.Duration
 	hooks     []Hook
+	inquiries *inquiries // that wait for replies
+	audience  *audience
 }
 
 // consumer runs one entry of the manifest.

@@ -36,10 +36,13 @@ func (d *delivery) comesTo(f finding) { d.finding, d.over = f, true }
 type job struct {
 	deliveries []*delivery
 	turn       *turn
-	reruns     int            // of the deliveries, because of conflicts
-	leases     []*lease       // of the deliveries, and of those that are older
-	runs       []*run         // calls whose outcome counts
-	telling    sync.WaitGroup // that deliveries were picked up
+	reruns     int                     // of the deliveries, because of conflicts
+	leases     []*lease                // of the deliveries, and of those that are older
+	runs       []*run                  // calls whose outcome counts
+	telling    sync.WaitGroup          // that deliveries were picked up
+	begun      []substrate.Lease       // of what the guest runs on
+	ended      func()                  // notes that it doesn't any more
+	cut        context.CancelCauseFunc // stops the guest that runs
 	// ctx is done once one of the leases is lost.
 	ctx  context.Context
 	lose context.CancelCauseFunc
@@ -158,18 +161,18 @@ func (c *consumer) invoke(p phases, j *job) {
 	if len(open) == 0 {
 		return
 	}
-	leases := make([]substrate.Lease, len(open))
+	j.begun = make([]substrate.Lease, len(open))
 	for i, d := range open {
-		leases[i] = d.Lease
+		j.begun[i] = d.Lease
 	}
-	ended, err := c.queue.Start(leases...)
-	if err != nil {
+	var err error
+	if j.ended, err = c.queue.Start(j.begun...); err != nil {
 		f := c.storageFault(open[0], err)
 		j.all(f)
 		return
 	}
 	c.storageWorked(starting)
-	defer ended()
+	defer func() { j.ended() }() // the last one: see asker
 	c.tellPickups(j, open)
 	c.divide(p, j, open)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -359,23 +360,88 @@ func TestAFailedEvent(t *testing.T) {
 			require.Equal(t, []string{""}, r.outcomes(EventSuccess))
 		})
 	})
-	t.Run("ThatIsLeftOutGivesItsRoomBack", func(t *testing.T) {
-		h := newHouse(t)
-		one := int64(1)
-		require.NoError(t, h.log.SetDefaults(map[substrate.TopicName]substrate.Policy{{Tenant: tenant, Topic: "audit/success"}: {MaxDepth: &one}}))
-		c := watched(ends(ok()))
-		c.Events = Events{Success: "audit/success"}
-		d, err := New(Options{Queue: h.log, Context: h.context, Consumers: []Consumer{c}})
-		require.NoError(t, err)
-		made, ok := d.consumers[0].event(EventSuccess, matter{message: &substrate.Message{ID: h.log.MintID()}, receipt: d.consumers[0].blank("m", 1)})
-		require.True(t, ok)
-		_, err = h.log.Reserve(tenant, "audit/success", 1)
-		require.Error(t, err)
-		drop([]event{made})
-		room, err := h.log.Reserve(tenant, "audit/success", 1)
-		require.NoError(t, err)
-		room.Release()
+	t.Run("GivesItsRoomBack", func(t *testing.T) {
+		for call, events := range map[string]Events{"publish": {Pickup: "audit/events"}, "settle": {Success: "audit/events"}} {
+			t.Run("IfTheCallToRefuseItIs"+call, func(t *testing.T) {
+				h := newHouse(t)
+				one := int64(1)
+				require.NoError(t, h.log.SetDefaults(map[substrate.TopicName]substrate.Policy{{Tenant: tenant, Topic: "audit/events"}: {MaxDepth: &one}}))
+				c := watched(ends(ok()))
+				c.Events = events
+				h.publish(topic, 1)
+				stop := h.run(refusingQueue{h.log, call}, c)
+				require.Equal(t, "ack", h.next(func(Receipt) bool { return true }).Verdict)
+				stop()
+				room, err := h.log.Reserve(tenant, "audit/events", 1)
+				require.NoError(t, err)
+				room.Release()
+			})
+		}
 	})
+	t.Run("IsForgottenOnceItsOutboxIsRefused", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			settles := 0
+			r.queue.fail = func(call string, published int) error {
+				if call != "settle" {
+					return nil
+				}
+				if settles++; settles <= 2 { // the acknowledgement with its event, and without
+					return &limits.Error{Name: limits.NameBatchBytes, Limit: 1, Actual: 2}
+				}
+				return nil
+			}
+			c := watched(ends(ok()))
+			c.MaxAttempts = 1
+			deliverOnce(r, c)
+			require.Len(t, r.queue.buried, 1)
+			require.Len(t, r.eventsTo("audit/death"), 1, "that of the burial is another")
+			require.Equal(t, []string{"too-large"}, r.outcomes(EventSuccess))
+		})
+	})
+}
+
+// refusingQueue refuses to publish messages in one of its calls.
+type refusingQueue struct {
+	*substrate.Log
+	call string
+}
+
+// Publish implements Queue.
+func (q refusingQueue) Publish(ctx context.Context, msgs ...substrate.Message) ([]substrate.Receipt, error) {
+	if q.call == "publish" {
+		return nil, substrate.ErrStorageFull
+	}
+	return q.Log.Publish(ctx, msgs...)
+}
+
+// Settle implements Queue.
+func (q refusingQueue) Settle(ctx context.Context, s []substrate.Settlement, outbox []substrate.Message) error {
+	if q.call == "settle" && len(outbox) > 0 {
+		return substrate.ErrStorageFull
+	}
+	return q.Log.Settle(ctx, s, outbox)
+}
+
+func TestAnAttemptThatRunsAgainBecauseOfAConflictIsPickedUpOnce(t *testing.T) {
+	h := newHouse(t)
+	h.put("n", "1")
+	h.publish(topic, 1)
+	var runs atomic.Int64
+	c := keeper(keeps(func(s messaging.Store, _ *messaging.Call) runtime.Outcome {
+		seen := read(s, "n")
+		if runs.Add(1) == 1 {
+			h.put("n", seen+"x")
+		}
+		write(s, "n", seen+"!")
+		return ok()
+	}))
+	c.Events.Pickup = "audit/pickup"
+	stop := h.run(h.log, c)
+	require.Equal(t, "ack", h.next(any1).Verdict)
+	stop()
+	require.EqualValues(t, 2, runs.Load())
+	require.EqualValues(t, 1, h.stats("audit/pickup").Published)
 }
 
 func TestEventsOfABatch(t *testing.T) {

@@ -97,6 +97,23 @@ func (q *memQueue) Reserve(_, topic string, bytes int) (*substrate.Reservation, 
 	return nil, q.reserve(topic, bytes)
 }
 
+func (q *memQueue) PublishHeld(_ context.Context, held []substrate.Lease, msgs ...substrate.Message) ([]substrate.Receipt, error) {
+	q.mu.Lock()
+	if err := q.fail("publish", len(msgs)); err != nil {
+		q.mu.Unlock()
+		return nil, err
+	}
+	for _, l := range held {
+		if q.holder(l) == nil {
+			q.mu.Unlock()
+			return nil, substrate.ErrLeaseLost
+		}
+	}
+	q.mu.Unlock()
+	q.publish(msgs...)
+	return make([]substrate.Receipt, len(msgs)), nil
+}
+
 func (q *memQueue) WaitReady(ctx context.Context, tenant, topic, _ string) error {
 	for {
 		q.mu.Lock()

@@ -20,6 +20,9 @@ type Queue interface {
 	Reserve(tenant, topic string, payloadBytes int) (*substrate.Reservation, error)
 	// Publish stores messages, all or none, and returns when they are durable. Their bytes belong to the queue.
 	Publish(ctx context.Context, msgs ...substrate.Message) ([]substrate.Receipt, error)
+	// PublishHeld is Publish for a guest that handles messages under leases. If one of those is not held it publishes nothing,
+	// and the error is substrate.ErrLeaseLost.
+	PublishHeld(ctx context.Context, held []substrate.Lease, msgs ...substrate.Message) ([]substrate.Receipt, error)
 	// DeadMessage returns the message of a dead letter that the queue made by itself. The error is substrate.ErrNotFound if it is
 	// no more, or can't be read.
 	DeadMessage(ctx context.Context, d substrate.DeadLetter) (substrate.Message, error)

@@ -47,10 +47,11 @@ func (c *consumer) settle(p phases, u *unit) {
 		u.redecide(c, finding{end: atSeal}, err)
 		outbox = nil
 	}
+	replies := u.replies()
 	receipts := make([]Receipt, len(u.deliveries))
 	for i, d := range u.deliveries {
 		c.follow(d, u.decisions[i])
-		receipts[i] = c.receipt(d, u.decisions[i], publishedBy(outbox, d, u))
+		receipts[i] = c.receipt(d, u.decisions[i], publishedBy(outbox, d, u)+repliesTo(d.Message.ID, replies))
 	}
 	events := c.eventsOf(u, receipts)
 	if err = c.commit(p, u, with(outbox, events), receipts); err != nil {
@@ -59,6 +60,9 @@ func (c *consumer) settle(p phases, u *unit) {
 	refused, isRefusal := refusedBy(err)
 	switch {
 	case err == nil:
+		for _, r := range replies {
+			c.inquiries.deliver(r)
+		}
 		c.allTold(events, nil)
 		c.settled(u, receipts, len(outbox))
 	case isRefusal && len(events) > 0: // perhaps because of them
@@ -105,13 +109,18 @@ func (u *unit) seal() ([]substrate.Message, error) {
 	if u.run == nil {
 		return nil, nil
 	}
+	return u.run.seal(u.acked())
+}
+
+// acked returns the ids of the messages that are acknowledged because the guest handled them.
+func (u *unit) acked() map[string]bool {
 	acked := map[string]bool{}
 	for i, d := range u.deliveries {
 		if u.decisions[i].handled() {
 			acked[d.Message.ID] = true
 		}
 	}
-	return u.run.seal(acked)
+	return acked
 }
 
 // dropLost takes the deliveries out whose lease is lost: those are another holder's.

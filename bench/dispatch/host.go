@@ -192,6 +192,9 @@ func (c *counter) OnDelivery(r dispatcher.Receipt) {
 	}
 }
 
+// OnEvent implements dispatcher.Observer: the consumers here have no events.
+func (c *counter) OnEvent(dispatcher.EventOutcome) {}
+
 func (c *counter) finish(err error) {
 	c.over = true
 	c.end <- err

@@ -142,6 +142,9 @@ func TestGo(t *testing.T) {
 	t.Run("Values", func(t *testing.T) {
 		testCase{give: one(text("values", "one two three")), want: one(text("out", valuesReport))}.run(t, module)
 	})
+	for _, c := range requests() {
+		t.Run(c.name, func(t *testing.T) { c.run(t, module) })
+	}
 	t.Run("EachMessageDrawsItsOwnRandomNumbers", func(t *testing.T) { randomness(t, module) })
 }
 
@@ -176,6 +179,7 @@ func (c testCase) run(t *testing.T, module *runtime.Module) {
 	var log strings.Builder
 	call := messaging.NewCall(messaging.CallOptions{
 		Message: c.give[0], More: c.give[1:], Limits: patient(), Admit: admit(), Store: shelf{"before": "it"},
+		Request: ask, Reply: answer,
 		Log: func(stream string, line []byte) { fmt.Fprintf(&log, "%s|%s\n", stream, line) },
 	})
 	o := module.Invoke(t.Context(), call)

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -38,6 +39,9 @@ func (c *command) dev(ctx context.Context, manifest string) error {
 	host, err := c.host()
 	if err != nil {
 		return err
+	}
+	if manifest == defaultManifest && !exists(manifest) {
+		return usage(errors.New("there is no " + manifest + " here: name it with --manifest, or begin with `longshore new consumer NAME`"))
 	}
 	load := func() (*config.Plan, error) { return config.LoadManifest(manifest, host) }
 	plan, err := load()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,6 +36,7 @@ type session struct {
 	watcher            *watcher
 	seen               files
 	sources            sources
+	made               map[string]bool              // modules that some build command makes, or made, by path
 	outputs            map[string]bool              // files that builds write, as it seems
 	failed             map[string]bool              // builds that failed last, by commandKey
 	running            map[string]bool              // consumers that run, by name
@@ -65,7 +67,7 @@ func Run(ctx context.Context, o Options) error {
 // newSession returns a session that has no watcher yet.
 func newSession(o Options) (*session, error) {
 	s := &session{
-		Options: o, outputs: map[string]bool{}, failed: map[string]bool{}, running: map[string]bool{},
+		Options: o, made: map[string]bool{}, outputs: map[string]bool{}, failed: map[string]bool{}, running: map[string]bool{},
 		refused: map[string][sha256.Size]byte{}, said: map[string]string{},
 	}
 	if s.BuildTime == 0 {
@@ -87,8 +89,18 @@ func (s *session) findFiles() (err error) {
 			return fmt.Errorf("find what is no source: %w", err)
 		}
 	}
-	s.sources = newSources(filepath.Dir(s.manifest), s.Plan)
+	s.take(s.Plan)
 	return nil
+}
+
+// take makes a plan the one that is followed.
+func (s *session) take(plan *config.Plan) {
+	s.Plan, s.sources = plan, newSources(filepath.Dir(s.manifest), plan)
+	for _, k := range plan.Consumers {
+		if k.Build != nil {
+			s.made[k.Module.File()] = true
+		}
+	}
 }
 
 // begin builds and deploys everything.
@@ -99,7 +111,7 @@ func (s *session) begin(ctx context.Context) error {
 	s.update(ctx, s.built(func(int) bool { return true }))
 	s.followBuilds(ctx)
 	if ctx.Err() == nil {
-		s.Talk.say("watching %d files in %s; Ctrl-C stops", len(s.seen), strings.Join(s.sources.trees(), ", "))
+		s.Talk.say("watching %s in %s; Ctrl-C stops", counted(len(s.seen), "file"), strings.Join(s.sources.trees(), ", "))
 	}
 	return nil
 }
@@ -162,14 +174,12 @@ func (s *session) look(ctx context.Context) ([]string, error) {
 	for _, path := range s.Ignored {
 		scan.ignored[path] = true
 	}
-	for path := range s.sources.made {
-		scan.ignored[path] = true
-	}
+	maps.Copy(scan.ignored, s.made)
 	now, err := scan.scan(ctx, s.sources.trees(), s.seen)
 	if err != nil {
 		return nil, err
 	}
-	paths := changed(s.seen, now)
+	paths := slices.DeleteFunc(changed(s.seen, now), func(path string) bool { return scan.ignored[path] }) // since the manifest changed
 	s.seen = now
 	return paths, nil
 }
@@ -207,7 +217,7 @@ func (s *session) reload() (another func(int) bool) {
 		return nil
 	}
 	before := s.Plan.Consumers
-	s.Plan, s.sources = plan, newSources(s.sources.root, plan)
+	s.take(plan)
 	clear(s.refused)
 	clear(s.said)
 	for _, k := range before {
@@ -230,12 +240,16 @@ func (s *session) names(paths []string) string {
 	if relative, err := filepath.Rel(s.sources.root, name); err == nil {
 		name = relative
 	}
-	switch more := len(paths) - 1; more {
-	case 0:
-		return name
-	case 1:
-		return name + " and another file"
-	default:
-		return fmt.Sprintf("%s and %d other files", name, more)
+	if more := len(paths) - 1; more > 0 {
+		name += " and " + counted(more, "other file")
 	}
+	return name
+}
+
+// counted writes a number of things, as "1 file" and "2 files".
+func counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprint(n, " ", thing)
 }

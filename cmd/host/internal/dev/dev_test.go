@@ -137,6 +137,18 @@ func TestFollow(t *testing.T) {
 		require.Equal(t, 1, strings.Count(said, "m.wasm\" is not there"), said)
 		require.Contains(t, said, "a: the version before keeps running\n")
 	})
+	t.Run("DoesNotMindThatABuiltModuleIsDeleted", func(t *testing.T) {
+		tr := twoConsumers(t)
+		tr.start()
+		require.NoError(t, os.Remove(filepath.Join(tr.dir, "a.wasm")))
+		tr.follow(t.Context())
+		tr.change("b/main", "b2")
+		require.Equal(t, []string{"b=b2"}, tr.newSwaps())
+		require.NotContains(t, tr.newWords(), "a.wasm")
+		require.Contains(t, tr.current, "a")
+		tr.change("a/main", "a2")
+		require.Equal(t, []string{"a=a2"}, tr.newSwaps())
+	})
 	t.Run("EndsABuildThatHangs", func(t *testing.T) {
 		tr := newTrial(t, map[string]string{"main": "fast", "consumers.yaml": `consumers:
   - {name: a, topic: a, module: a.wasm, build: [sh, -c, "grep -q fast main || sleep 600; cp main a.wasm"]}
@@ -207,13 +219,25 @@ func TestManifest(t *testing.T) {
 		require.Equal(t, []string{"a=a1"}, tr.newSwaps())
 		require.NotContains(t, tr.newWords(), "building", "it is built as before")
 	})
+	t.Run("AnEditIsAChanceForAModuleThatWasRefused", func(t *testing.T) {
+		tr := oneConsumer(t)
+		tr.start()
+		tr.change("main", "bad")
+		tr.change("consumers.yaml", strings.Replace(copied, "topic: a", "topic: a, limits: {memory: 1MiB}", 1))
+		require.Equal(t, []string{"a refused", "a refused"}, tr.newSwaps())
+	})
 	t.Run("AnEntryThatIsNewIsBuiltAndOneThatIsGoneStops", func(t *testing.T) {
 		tr := oneConsumer(t)
+		tr.write("z.wasm", "of yesterday")
 		tr.start()
 		tr.change("consumers.yaml", "consumers:\n  - {name: z, topic: z, module: z.wasm, build: [cp, main, z.wasm]}\n")
 		require.Equal(t, []string{"z=a1"}, tr.newSwaps())
 		require.NotContains(t, tr.current, "a")
-		require.Contains(t, tr.newWords(), "a: the manifest doesn't name it any more: it stops\nz: building\n")
+		said := tr.newWords()
+		require.Contains(t, said, "a: the manifest doesn't name it any more: it stops\nz: building\n")
+		require.Equal(t, 1, strings.Count(said, "building"), said)
+		tr.follow(t.Context())
+		require.Empty(t, tr.newWords(), "neither module is a source")
 	})
 	t.Run("AFaultyOneIsReportedAndThePlanStays", func(t *testing.T) {
 		tr := oneConsumer(t)

@@ -60,17 +60,13 @@ func folderOf(m config.Module, name string, before []string) string {
 type sources struct {
 	root      string // the manifest's folder
 	consumers []config.Consumer
-	folders   [][]string      // that the consumer's command names
-	made      map[string]bool // modules that a command builds, by path
+	folders   [][]string // that the consumer's command names
 }
 
 func newSources(root string, plan *config.Plan) sources {
-	s := sources{root: root, consumers: plan.Consumers, made: map[string]bool{}}
+	s := sources{root: root, consumers: plan.Consumers}
 	for _, k := range plan.Consumers {
 		s.folders = append(s.folders, namedFolders(k))
-		if k.Build != nil {
-			s.made[k.Module.File()] = true
-		}
 	}
 	return s
 }

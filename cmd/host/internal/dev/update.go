@@ -88,7 +88,7 @@ func (s *session) meanwhile(name string) string {
 func (s *session) deploy(ctx context.Context, built []int) {
 	versions := make([]app.Version, len(s.Plan.Consumers))
 	for i, k := range s.Plan.Consumers {
-		versions[i] = app.Version{Consumer: k, Wasm: s.module(k)}
+		versions[i] = app.Version{Consumer: k, Wasm: s.module(k, slices.Contains(built, i))}
 	}
 	outcomes, err := s.Deploy(ctx, versions)
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *session) tell(v app.Version, o app.Outcome, built bool) {
 	switch {
 	case o.Refused != nil:
 		s.refused[name] = sha256.Sum256(v.Wasm)
-		s.Report(o.Refused)
+		s.Report(faults(o.Refused))
 		s.Talk.say("%s: %s", name, s.meanwhile(name))
 	case o.New:
 		s.Talk.say("%s: runs with module %.12s", name, o.Digest)
@@ -120,8 +120,8 @@ func (s *session) tell(v app.Version, o app.Outcome, built bool) {
 }
 
 // module returns a consumer's module as it is on disk, or nil if it is not to be deployed: its last build failed, it can't be
-// read, or it was refused before.
-func (s *session) module(k config.Consumer) []byte {
+// read, or it was refused before. One that is gone by now is no fault, if a build will make it again.
+func (s *session) module(k config.Consumer, built bool) []byte {
 	if slices.ContainsFunc(s.Plan.Consumers, func(maker config.Consumer) bool {
 		return maker.Module.File() == k.Module.File() && maker.Build != nil && s.failed[commandKey(maker)]
 	}) {
@@ -129,9 +129,10 @@ func (s *session) module(k config.Consumer) []byte {
 	}
 	wasm, err := k.ReadModule()
 	if err != nil {
-		if s.said[k.Name] != err.Error() {
+		again := k.Build != nil && !built && s.running[k.Name]
+		if !again && s.said[k.Name] != err.Error() {
 			s.said[k.Name] = err.Error()
-			s.Report(err)
+			s.Report(faults(err))
 			s.Talk.say("%s: %s", k.Name, s.meanwhile(k.Name))
 		}
 		return nil
@@ -141,4 +142,13 @@ func (s *session) module(k config.Consumer) []byte {
 		return nil
 	}
 	return wasm
+}
+
+// faults makes a fault of the manifest one of a list, as which such are printed.
+func faults(err error) error {
+	var fault config.Fault
+	if errors.As(err, &fault) {
+		return config.Faults{fault}
+	}
+	return err
 }
