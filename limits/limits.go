@@ -64,7 +64,7 @@ const (
 	CompileHeapBytes = 2 * GiB // above which its garbage collector does all that it can
 	CompileCPU       = time.Minute
 	CompileDuration  = 3 * time.Minute // on a machine that has other work
-	CodeCacheBytes   = 1 * GiB         // of compiled code, when a host starts
+	CodeCacheBytes   = 1 * GiB         // of compiled code that is kept
 )
 
 // Bounds of delivery: leases, attempts, retries.
