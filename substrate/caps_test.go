@@ -288,7 +288,7 @@ func TestTenantValues(t *testing.T) {
 		storeUpToDate(t, l)
 		requireCounted(t, l)
 		set(t, l, "a=333", "large="+large+"more", "c=4") // over what is stored
-		set(t, l, "c=55", "b")                          // over what is not stored yet
+		set(t, l, "c=55", "b")                           // over what is not stored yet
 		requireCounted(t, reopenCrashed(t, dir))
 		storeUpToDate(t, l)
 		requireCounted(t, l)

@@ -253,7 +253,7 @@ func (l *Log) moveDead(
 	for name, some := range byLane {
 		here := 0
 		err := l.submit(ctx, &request{bytes: movesPerFrame * movedBytes, need: n, plan: func(now time.Time) (frame, error) {
-			ln := l.state.lane(laneName{t.name, name})
+			ln := l.state.existing(laneName{t.name, name})
 			if ln == nil || ln.closing {
 				return nil, nil
 			}

@@ -25,6 +25,7 @@ import (
 //	15 unfence tenant, topic, lane | n, key*
 //	16 quarantine tenant, topic | what | n, (flags (1 number is a hash) | number | quarantine entry without version and places)*  frame_quarantine.go
 //	17 settle and store  as settle | n, (tenant, bucket, key, flags (1 deleted), value)*           frame_values.go
+//	18 erase   tenant | flags (1 done)                                                            frame_erase.go
 //
 // Version 2 had the same frames but for kind 18. Version 1 had neither the flags of settle and discard nor what stands behind the buried of a claim.
 //
@@ -58,6 +59,8 @@ const (
 	kindQuarantine = 16
 
 	kindSettleValues = 17
+
+	kindErase = 18
 )
 
 type (
@@ -435,6 +438,8 @@ func decodeFrame(kind uint8, body []byte) (frame, error) {
 		f = &unfenceFrame{name: d.laneName(), keys: d.strings()}
 	case kindQuarantine:
 		f = d.quarantineFrame()
+	case kindErase:
+		f = d.erase()
 	default:
 		return nil, fmt.Errorf("frame of kind %d was written by a newer program", kind)
 	}

@@ -51,7 +51,8 @@ type Log struct {
 	admission *admission
 	flushing  *batch // what the write-behind is storing now
 	waiters   map[TopicName]chan struct{}
-	unflushed map[TopicName]int64 // publishes and acknowledgements of relaxed topics that are not on disk yet
+	deleting  map[string]chan struct{} // tenants that are being deleted; each is closed when it is gone
+	unflushed map[TopicName]int64      // publishes and acknowledgements of relaxed topics that are not on disk yet
 
 	tails     tails
 	queue     *queue
@@ -123,6 +124,7 @@ func (l *Log) start() {
 	l.stop, l.stopped, l.failed = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	l.waiters = map[TopicName]chan struct{}{}
 	l.unflushed = map[TopicName]int64{}
+	l.deleting = map[string]chan struct{}{}
 	l.tails.answered = l.state.nextPosition
 	l.committer = newCommitter(l)
 	go l.committer.run()

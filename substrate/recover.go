@@ -109,6 +109,9 @@ func load(st *store.Store) (*recovery, error) {
 	}
 	r.state.nextPosition = r.checkpoint.nextPosition
 	r.stored = r.checkpoint.nextPosition
+	if err := r.eraseLeft(); err != nil {
+		return nil, err
+	}
 	if r.ahead.tenant, r.ahead.topic, r.ahead.position, err = st.LastFrom(r.stored); err != nil {
 		return nil, err
 	}
@@ -241,6 +244,9 @@ func (r *recovery) replay(f journal.Frame) (err error) {
 	if err := failpoint.Hit("recover.replay"); err != nil {
 		return err
 	}
+	if e, is := decoded.(*eraseFrame); is {
+		return r.replayErase(e, f.Number)
+	}
 	decoded.apply(r.state, f.Number)
 	r.checkpoint.frame = f.Number
 	r.frames++
@@ -275,6 +281,7 @@ func (r *recovery) finish(j *journal.Journal) error {
 		return err
 	}
 	r.quarantineDamaged()
+	r.endErasures()
 	if err := r.voidLeases(time.Now().UnixNano()); err != nil {
 		return err
 	}
