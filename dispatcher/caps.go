@@ -61,10 +61,13 @@ type TenantStatus struct {
 
 // Tenants returns the state of every tenant that has consumers, by name.
 func (d *Dispatcher) Tenants() []TenantStatus {
-	list := make([]TenantStatus, 0, len(d.guests))
-	for _, name := range slices.Sorted(maps.Keys(d.guests)) {
-		s := TenantStatus{Tenant: name, LogBytesLost: d.guests[name].lost.Load()}
-		s.Running, s.Held = d.workers.ofTenant(name)
+	d.mu.Lock()
+	logs := d.logs // replaced, and not changed, by a swap
+	d.mu.Unlock()
+	list := make([]TenantStatus, 0, len(logs))
+	for _, name := range slices.Sorted(maps.Keys(logs)) {
+		s := TenantStatus{Tenant: name, LogBytesLost: logs[name].lost.Load()}
+		s.Running, s.Held = d.shared.workers.ofTenant(name)
 		list = append(list, s)
 	}
 	return list

@@ -22,7 +22,6 @@ type shared struct {
 	log       *zap.Logger
 	workers   *workers
 	hostSlots *budget // bound of what is in flight in the host
-	guests    guestLogs
 	maxAge    func(tenant, topic string) time.Duration
 	hooks     []Hook
 }
@@ -40,6 +39,10 @@ type consumer struct {
 
 	circuit *circuit
 	newest  *positions // handled, by ordering key; nil unless they are coalesced
+	guests  *guestLog  // of its tenant
+
+	retire   context.CancelFunc // ends the claiming for good; set when it is started
+	noClaims chan struct{}      // closed when it will claim nothing more
 
 	emptyClaims int  // in a row; the loop's own
 	lastFull    bool // the last claim filled a batch; the loop's own
@@ -49,7 +52,7 @@ type consumer struct {
 const emptyClaimsInARow = 3
 
 // newConsumer makes a consumer of what was validated.
-func newConsumer(c Consumer, s shared) *consumer {
+func newConsumer(c Consumer, s shared, guests *guestLog) *consumer {
 	takes, _ := c.filter()
 	var newest *positions
 	if c.Batch.Latest {
@@ -57,6 +60,8 @@ func newConsumer(c Consumer, s shared) *consumer {
 	}
 	return &consumer{
 		newest:   newest,
+		guests:   guests,
+		noClaims: make(chan struct{}),
 		circuit:  &circuit{Breaker: c.Breaker},
 		filter:   takes,
 		Consumer: c,
@@ -73,26 +78,27 @@ func newConsumer(c Consumer, s shared) *consumer {
 // subjectPrefix begins the subject of the principal as which a consumer publishes.
 const subjectPrefix = "consumer:"
 
-// run claims and starts deliveries until the dispatcher stops. A consumer that is paused before gives back what it had not
-// begun, finishes what it had, and waits until it is resumed.
+// run claims and starts deliveries until the dispatcher stops or the consumer is retired, and returns when the last of them
+// has ended. While it is paused it gives back what it had not begun, and finishes what it had.
 func (c *consumer) run(p phases) {
 	defer c.condition.end()
+	var inFlight sync.WaitGroup
 	for p.claim.Err() == nil {
-		c.runUntilPaused(p)
+		c.claimUntilPaused(p, &inFlight)
 		c.condition.waitResumed(p.claim)
 	}
+	close(c.noClaims)
+	inFlight.Wait()
 }
 
-func (c *consumer) runUntilPaused(p phases) {
+func (c *consumer) claimUntilPaused(p phases, inFlight *sync.WaitGroup) {
 	untilPaused, stop := context.WithCancel(p.claim)
 	defer stop()
 	p.claim = untilPaused
 	c.condition.begin(stop)
-	var inFlight sync.WaitGroup
 	for untilPaused.Err() == nil {
-		c.claimNext(p, &inFlight)
+		c.claimNext(p, inFlight)
 	}
-	inFlight.Wait()
 }
 
 // claimNext waits for slots of its own, then for messages, and then claims as many as there is room for in the host.
@@ -238,6 +244,6 @@ func (c *consumer) resume() bool {
 // status returns what the consumer is doing.
 func (c *consumer) status() ConsumerStatus {
 	s := c.condition.status()
-	s.Name, s.Tenant, s.Topic, s.Lane, s.Module = c.Name, c.Tenant, c.Topic, c.Lane, c.Guest.Digest()
+	s.Name, s.Tenant, s.Topic, s.Lane, s.Module, s.Version = c.Name, c.Tenant, c.Topic, c.Lane, c.Guest.Digest(), c.Version
 	return s
 }

@@ -11,9 +11,6 @@ import (
 	"github.com/longshore/longshore/limits"
 )
 
-// guestLogs are the logs of the tenants, by name. The map is not changed after it was made.
-type guestLogs map[string]*guestLog
-
 // guestLog takes the text that a tenant's guests write. It is untrusted: each line is escaped, cut, and counted against
 // rates for the whole tenant, so that a loud guest drowns nothing but its own tenant's lines.
 type guestLog struct {
@@ -24,18 +21,12 @@ type guestLog struct {
 	lost    atomic.Int64  // bytes of all lines that were dropped
 }
 
-func newGuestLogs(log *zap.Logger, consumers []Consumer, caps map[string]Caps) guestLogs {
-	logs := make(guestLogs)
-	for _, c := range consumers {
-		if logs[c.Tenant] == nil {
-			logs[c.Tenant] = &guestLog{
-				log:   log.Named("guest").With(zap.String("tenant", c.Tenant)),
-				rate:  rate.NewLimiter(limits.GuestLogLinesPerSec, limits.GuestLogLinesPerSec),
-				bytes: caps[c.Tenant].logBytes(),
-			}
-		}
+func newGuestLog(log *zap.Logger, tenant string, c Caps) *guestLog {
+	return &guestLog{
+		log:   log.Named("guest").With(zap.String("tenant", tenant)),
+		rate:  rate.NewLimiter(limits.GuestLogLinesPerSec, limits.GuestLogLinesPerSec),
+		bytes: c.logBytes(),
 	}
-	return logs
 }
 
 // write logs one line of a guest's stream, with the fields that say which delivery wrote it.

@@ -34,6 +34,13 @@ type Guest interface {
 	Digest() string
 }
 
+// ClosingGuest is a Guest that holds something. One that a Swap leaves without a consumer is closed when its last call has
+// ended; those that are there when Run ends are their maker's to close.
+type ClosingGuest interface {
+	Guest
+	Close(ctx context.Context) error
+}
+
 // Observer is told of every outcome, for metrics. Its methods are called from many goroutines and must not block.
 type Observer interface {
 	// OnDelivery is called once for each delivery that ended, settled or not, and for each message that a claim buried
@@ -51,7 +58,7 @@ type Retry struct {
 // Consumer is one entry of a manifest: which messages are handed to which guest, and how. The zero value of a field
 // that has a default means that default.
 type Consumer struct {
-	Name   string // unique; printable, at most 200 bytes
+	Name   string // unique in its tenant; printable, at most 200 bytes
 	Tenant string
 	Topic  string
 	Lane   string // the consumer group, which has to exist; "" is the topic's default lane
@@ -163,12 +170,12 @@ func (o Options) validate() error {
 	}
 	faults = append(faults, shareFaults(o.Shares)...)
 	faults = append(faults, capFaults(o.Caps)...)
-	names := make(map[string]bool, len(o.Consumers))
+	names := make(map[consumerName]bool, len(o.Consumers))
 	for _, c := range o.Consumers {
-		if names[c.Name] {
+		if names[c.name()] {
 			faults = append(faults, fmt.Errorf("dispatcher: two consumers are named %q: want distinct names", c.Name))
 		}
-		names[c.Name] = true
+		names[c.name()] = true
 		for _, fault := range c.faults() {
 			faults = append(faults, fmt.Errorf("dispatcher: consumer %q: %w", c.Name, fault))
 		}
@@ -242,6 +249,11 @@ func (c Consumer) faults() []error {
 	}
 	return out
 }
+
+// consumerName tells the consumers of a dispatcher apart.
+type consumerName struct{ tenant, name string }
+
+func (c *Consumer) name() consumerName { return consumerName{c.Tenant, c.Name} }
 
 // filter returns the compiled filter, nil if there is none.
 func (c Consumer) filter() (*filter.Filter, error) {

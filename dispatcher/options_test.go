@@ -79,16 +79,16 @@ func TestGuestLog(t *testing.T) {
 	t.Run("BytesBeyondTheTenantsCapAreLeftOut", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			core, logs := observer.New(zapcore.DebugLevel)
-			g := newGuestLogs(zap.New(core), []Consumer{consumerOf("one", ends(ok()))}, map[string]Caps{tenant: {LogBytesPerSec: 2048}})
+			g := newGuestLog(zap.New(core), tenant, Caps{LogBytesPerSec: 2048})
 			line := []byte(strings.Repeat("a", 5000)) // of which one line's worth counts
 			for range 5 {
-				g[tenant].write("stdout", line, nil)
+				g.write("stdout", line, nil)
 			}
 			require.Equal(t, 2, logs.Len())
-			require.EqualValues(t, 3*limits.GuestLogLineBytes, g[tenant].lost.Load())
+			require.EqualValues(t, 3*limits.GuestLogLineBytes, g.lost.Load())
 			time.Sleep(time.Second / 2)
-			g[tenant].write("stdout", line, nil)
-			g[tenant].write("stdout", []byte("b"), nil)
+			g.write("stdout", line, nil)
+			g.write("stdout", []byte("b"), nil)
 			require.Equal(t, 3, logs.Len())
 			require.EqualValues(t, 3, logs.All()[2].ContextMap()["lines_dropped_before"])
 		})
@@ -98,15 +98,15 @@ func TestGuestLog(t *testing.T) {
 			core, logs := observer.New(zapcore.DebugLevel)
 			one, two, other := consumerOf("one", ends(ok())), consumerOf("two", ends(ok())), consumerOf("three", ends(ok()))
 			other.Tenant = "other"
-			g := newGuestLogs(zap.New(core), []Consumer{one, two, other}, nil)
-			require.Len(t, g, 2)
-			for range 1000 {
-				g[tenant].write("stdout", []byte("loud"), nil)
+			d, err := New(Options{Queue: newMemQueue(), Context: newContext(t), Logger: zap.New(core), Consumers: []Consumer{one, two, other}})
+			require.NoError(t, err)
+			for i := range 1000 {
+				d.consumers[i%2].guests.write("stdout", []byte("loud"), nil)
 			}
-			g["other"].write("stdout", []byte("quiet"), nil)
+			d.consumers[2].guests.write("stdout", []byte("quiet"), nil)
 			require.Equal(t, limits.GuestLogLinesPerSec+1, logs.Len())
 			time.Sleep(time.Second)
-			g[tenant].write("stdout", []byte("again"), nil)
+			d.consumers[0].guests.write("stdout", []byte("again"), nil)
 			last := logs.All()[logs.Len()-1].ContextMap()
 			require.Equal(t, "again", last["line"])
 			require.EqualValues(t, 1000-limits.GuestLogLinesPerSec, last["lines_dropped_before"])

@@ -97,7 +97,7 @@ func (c *consumer) publishReceipt(r Receipt, cause error) {
 
 // guestWrote puts a line of the guest into its tenant's log.
 func (c *consumer) guestWrote(d *delivery, stream string, line []byte) {
-	c.guests[c.Tenant].write(stream, line, []zap.Field{
+	c.guests.write(stream, line, []zap.Field{
 		zap.String("consumer", c.Name), zap.String("topic", c.Topic), zap.String("message", d.Message.ID),
 		zap.Int("attempt", d.Attempt),
 	})

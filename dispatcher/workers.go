@@ -160,6 +160,15 @@ func (w *workers) begin(t *turn) {
 	close(t.granted)
 }
 
+// forget drops what is known of a consumer that is gone. Its tenant's execution still counts.
+func (w *workers) forget(tenant, consumer string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if tt := w.tenants[tenant]; tt != nil {
+		delete(tt.consumers, consumer) // turns that are over may still be in the queue
+	}
+}
+
 func (w *workers) push(tenant, consumer string, t *turn) {
 	tt := w.tenants[tenant]
 	if tt == nil {

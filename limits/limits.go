@@ -51,6 +51,12 @@ const (
 	ReuseAge      = 10 * time.Minute // of such an instance
 )
 
+// Bounds of deploying.
+const (
+	PlanVersions = 16        // that are kept of a tenant's consumers, the one that runs included
+	UploadBytes  = 512 * MiB // of a tenant's modules that no version names yet, above which the oldest go
+)
+
 // Bounds of compiling one module, in a process of its own, and of what is kept of that.
 const (
 	CompileBytes     = 3 * GiB // of address space, beyond what the process has at its start
@@ -298,6 +304,7 @@ const (
 	NameTokenBytes     Name = "token bytes" //nolint:gosec // the name of a bound
 	NameTokenClaims    Name = "token claims"
 	NameTails          Name = "open tails"
+	NameModule         Name = "module bytes"
 	NameCompileMemory  Name = "bytes of address space to compile"
 	NameCompileTime    Name = "milliseconds to compile"
 )

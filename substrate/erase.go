@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/longshore/longshore/limits"
@@ -17,34 +19,51 @@ var ErrDeleting = errors.New("the tenant is being deleted")
 // marks, idempotency keys and policies, and its values. It does nothing if there is none. Whoever holds a lease of it has lost
 // that; what is published to it meanwhile is refused with ErrDeleting.
 //
+// also, if not nil, deletes what is kept of the tenant elsewhere. It is called once the deletion can't be undone, durably, and
+// before it ends: if a crash comes before also has returned, the next Open names the tenant in Recovered.Deleted. It is called
+// as well if the log has nothing of the tenant. An error of it is returned, and stops nothing.
+//
 // Once it has begun it goes on, also if ctx ends; what a crash leaves is deleted by the next Open. It returns when no key of the
 // tenant is left in the store. The bytes go when the store is tidied and the journal overwritten.
 //
-// Errors: a *NameError; those of ctx; ErrClosed.
-func (l *Log) DeleteTenant(ctx context.Context, tenant string) error {
+// Errors: a *NameError; those of ctx and of also; ErrClosed.
+func (l *Log) DeleteTenant(ctx context.Context, tenant string, also func() error) error {
 	if err := ValidTenant(tenant); err != nil {
 		return err
 	}
-	var gone chan struct{}
+	if also == nil {
+		also = func() error { return nil }
+	}
+	var under *deletion
+	mine := false
 	err := l.submit(ctx, &request{
 		bytes: entryOverheadBytes, need: needNothing,
 		before: func(checkpoint) error { return nil }, // the store is up to date then, as the frame needs it
 		plan: func(time.Time) (frame, error) {
-			if gone = l.deleting[tenant]; gone != nil || l.state.tenants[tenant] == nil {
+			if under = l.deleting[tenant]; under != nil || l.state.tenants[tenant] == nil {
 				return nil, nil
 			}
-			gone = make(chan struct{})
-			l.deleting[tenant] = gone
+			under, mine = &deletion{gone: make(chan struct{})}, true
+			l.deleting[tenant] = under
 			l.forgetTenant(tenant)
 			return &eraseFrame{tenant: tenant}, nil
 		},
 	})
-	if err != nil || gone == nil {
+	if err != nil {
 		return err
 	}
+	if under == nil {
+		return also()
+	}
+	if mine {
+		err = also()
+		if err := l.release(under); err != nil {
+			return err
+		}
+	}
 	select {
-	case <-gone:
-		return nil
+	case <-under.gone:
+		return err
 	case <-ctx.Done():
 		return fmt.Errorf("%w, and that goes on: %w", ErrDeleting, ctx.Err())
 	case <-l.stopped:
@@ -52,6 +71,20 @@ func (l *Log) DeleteTenant(ctx context.Context, tenant string) error {
 	case <-l.failed:
 		return ErrClosed
 	}
+}
+
+// deletion is one that is under way. Log.mu guards it.
+type deletion struct {
+	released bool          // its end may come
+	gone     chan struct{} // closed then
+}
+
+// release lets a deletion come to its end.
+func (l *Log) release(d *deletion) error {
+	l.mu.Lock()
+	d.released = true
+	l.mu.Unlock()
+	return l.submit(context.Background(), &request{}) // so that the committer looks
 }
 
 // forgetTenant forgets what is known of a tenant beside the state. Log.mu is held.
@@ -108,6 +141,9 @@ func (c *committer) erase() {
 // the deletions do.
 func (c *committer) beginErasure() bool {
 	for tenant := range c.log.state.erasing {
+		if !c.log.isReleased(tenant) {
+			continue
+		}
 		if err := c.flushStore(true); err != nil {
 			return false
 		}
@@ -116,6 +152,12 @@ func (c *committer) beginErasure() bool {
 		return true
 	}
 	return false
+}
+
+func (l *Log) isReleased(tenant string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.deleting[tenant].released
 }
 
 // endErasure commits that nothing of the tenant is left, and sees to it that this is so of the record of the erasure as well.
@@ -127,7 +169,7 @@ func (c *committer) endErasure() {
 	}
 	c.log.mu.Lock()
 	defer c.log.mu.Unlock()
-	close(c.log.deleting[tenant])
+	close(c.log.deleting[tenant].gone)
 	delete(c.log.deleting, tenant)
 }
 
@@ -182,7 +224,8 @@ func (r *recovery) replayErase(f *eraseFrame, number uint64) error {
 
 // endErasures notes that nothing is left of tenants that were being erased.
 func (r *recovery) endErasures() {
-	for tenant := range r.state.erasing {
+	r.deleted = slices.Sorted(maps.Keys(r.state.erasing))
+	for _, tenant := range r.deleted {
 		(&eraseFrame{tenant: tenant, done: true}).apply(r.state, 0)
 	}
 }

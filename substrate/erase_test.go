@@ -3,9 +3,11 @@ package substrate
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -140,8 +142,8 @@ func TestDeleteTenant(t *testing.T) {
 			dir, l := inhabited(t, keys)
 			others := withoutVictim(l)
 			require.Len(t, others, 3)
-			require.NoError(t, l.DeleteTenant(t.Context(), victim))
-			require.NoError(t, l.DeleteTenant(t.Context(), victim), "nothing is no error")
+			require.NoError(t, l.DeleteTenant(t.Context(), victim, nil))
+			require.NoError(t, l.DeleteTenant(t.Context(), victim, nil), "nothing is no error")
 			for _, name := range neighbours {
 				r := claimRequest("blocks", 300)
 				r.Tenant = name
@@ -165,7 +167,7 @@ func TestDeleteTenant(t *testing.T) {
 			<-goOn
 		}
 		gone := make(chan error, 1)
-		go func() { gone <- l.DeleteTenant(context.WithoutCancel(t.Context()), victim) }()
+		go func() { gone <- l.DeleteTenant(context.WithoutCancel(t.Context()), victim, nil) }()
 		var copies []string
 		for i, done := 0, false; !done; {
 			select {
@@ -187,7 +189,9 @@ func TestDeleteTenant(t *testing.T) {
 				torn += bytes.Count(k, []byte(victim))
 			}
 			require.Positive(t, torn, "copy %d is one of the middle", i)
-			requireErased(t, to, openLog(t, to), others)
+			again := openLog(t, to)
+			require.Equal(t, []string{victim}, again.Recovered().Deleted)
+			requireErased(t, to, again, others)
 		}
 	})
 
@@ -195,7 +199,7 @@ func TestDeleteTenant(t *testing.T) {
 		dir, l := inhabited(t, 0)
 		others := withoutVictim(l)
 		before := crash(t, dir)
-		require.NoError(t, l.DeleteTenant(t.Context(), victim))
+		require.NoError(t, l.DeleteTenant(t.Context(), victim, nil))
 		m := Message{ID: l.MintID(), Tenant: victim, Topic: "again", Payload: []byte("new")}
 		_, err := l.Publish(t.Context(), m)
 		require.NoError(t, err)
@@ -209,7 +213,7 @@ func TestDeleteTenant(t *testing.T) {
 		s, known := again.Stats(victim, "again")
 		require.True(t, known)
 		require.Equal(t, int64(1), s.Ready)
-		require.NoError(t, again.DeleteTenant(t.Context(), victim))
+		require.NoError(t, again.DeleteTenant(t.Context(), victim, nil))
 		requireErased(t, after, again, others)
 	})
 
@@ -226,7 +230,7 @@ func TestDeleteTenant(t *testing.T) {
 			require.NoError(t, l.SettleValues(t.Context(), []Settlement{{Lease: lease, Verdict: Ack}}, nil, c))
 		}
 		gone := make(chan error, 1)
-		go func() { gone <- l.DeleteTenant(context.WithoutCancel(t.Context()), victim) }()
+		go func() { gone <- l.DeleteTenant(context.WithoutCancel(t.Context()), victim, nil) }()
 		calls := []func() error{
 			func() error {
 				_, err := l.Publish(t.Context(), Message{ID: l.MintID(), Tenant: victim, Topic: "late", Payload: []byte("x")})
@@ -271,6 +275,30 @@ func TestDeleteTenant(t *testing.T) {
 		require.Nil(t, data)
 	})
 
+	t.Run("WaitsForWhatIsDeletedElsewhere", func(t *testing.T) {
+		dir, l := inhabited(t, 0)
+		others := withoutVictim(l)
+		elsewhere := errors.New("elsewhere")
+		var crashed string
+		err := l.DeleteTenant(t.Context(), victim, func() error {
+			require.True(t, slices.ContainsFunc(l.Tenants(), func(t Tenant) bool { return t.Name == victim && t.Deleting }))
+			crashed = crash(t, dir)
+			return elsewhere
+		})
+		require.ErrorIs(t, err, elsewhere)
+		again := openLog(t, crashed)
+		require.Equal(t, []string{victim}, again.Recovered().Deleted, "whoever opens it has to see to the rest")
+		requireErased(t, crashed, again, others)
+		called := false
+		require.NoError(t, l.DeleteTenant(t.Context(), victim, func() error {
+			called = true
+			return nil
+		}))
+		require.True(t, called, "also where the log has nothing")
+		requireErased(t, dir, l, others)
+		require.Empty(t, openLog(t, dir).Recovered().Deleted)
+	})
+
 	t.Run("TakesLeasesAway", func(t *testing.T) {
 		_, l := inhabited(t, 0)
 		r := claimRequest("blocks", 1)
@@ -278,7 +306,7 @@ func TestDeleteTenant(t *testing.T) {
 		got, err := l.Claim(t.Context(), r)
 		require.NoError(t, err)
 		lease := got.Deliveries[0].Lease
-		require.NoError(t, l.DeleteTenant(t.Context(), victim))
+		require.NoError(t, l.DeleteTenant(t.Context(), victim, nil))
 		out := Message{ID: l.MintID(), Tenant: victim, Topic: "out", Payload: []byte("x")}
 		require.ErrorIs(t, l.Settle(t.Context(), []Settlement{{Lease: lease, Verdict: Ack}}, []Message{out}), ErrLeaseLost)
 		_, err = l.Extend(t.Context(), lease, time.Minute)
@@ -295,7 +323,7 @@ func TestDeleteTenant(t *testing.T) {
 		dir, l := inhabited(t, 5)
 		results := make(chan error, 3)
 		for _, name := range []string{victim, victim, "zz"} {
-			go func() { results <- l.DeleteTenant(context.WithoutCancel(t.Context()), name) }()
+			go func() { results <- l.DeleteTenant(context.WithoutCancel(t.Context()), name, nil) }()
 		}
 		for range 3 {
 			require.NoError(t, <-results)
@@ -310,9 +338,9 @@ func TestDeleteTenant(t *testing.T) {
 		others := withoutVictim(l)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		err := l.DeleteTenant(ctx, victim)
+		err := l.DeleteTenant(ctx, victim, nil)
 		require.ErrorIs(t, err, context.Canceled)
-		require.NoError(t, l.DeleteTenant(t.Context(), victim))
+		require.NoError(t, l.DeleteTenant(t.Context(), victim, nil))
 		requireErased(t, dir, l, others)
 	})
 }

@@ -55,7 +55,7 @@ func (w *workload) pass(ctx context.Context, rng *rand.Rand) error {
 		return err
 	}
 	time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond)
-	return w.log.DeleteTenant(ctx, "passing")
+	return w.log.DeleteTenant(ctx, "passing", nil)
 }
 
 // relax makes one of the topics a relaxed one.

@@ -75,13 +75,14 @@ type recovery struct {
 
 	ran     map[runningNote]struct{} // what ran when the process before ended
 	crashed int                      // flights among that
+	deleted []string                 // tenants whose erasure is finished here
 
 	damaged []*delayed // whose records do not check, so that only the due time and the number are known
 }
 
 // recovered sums up what was found.
 func (r *recovery) recovered() Recovered {
-	sum := Recovered{Topics: len(r.state.topics), Frames: r.frames, Crashed: r.crashed}
+	sum := Recovered{Topics: len(r.state.topics), Frames: r.frames, Crashed: r.crashed, Deleted: r.deleted}
 	for _, t := range r.state.topics {
 		sum.Backlog += t.work.backlog() + t.hidden
 		t.eachLane(func(ln *lane) bool {

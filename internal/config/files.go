@@ -67,7 +67,7 @@ type manifestFile struct {
 }
 
 type consumerFile struct {
-	Name     consumerName `json:"name" jsonschema_description:"What logs, metrics and commands call it. Unique in the manifest."`
+	Name     consumerName `json:"name" jsonschema_description:"What logs, metrics and commands call it. Unique in its tenant."`
 	Tenant   *tenantName  `json:"tenant,omitempty" jsonschema_description:"Whose consumer it is. Default: default."`
 	Topic    topicName    `json:"topic" jsonschema_description:"The topic whose messages it handles."`
 	Group    groupName    `json:"group,omitempty" jsonschema_description:"The consumer group that it is: it gets every message of the topic from its start on, whatever others do with it. Default: none, it takes messages from the topic's default lane. One consumer a group, and one without."`

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -18,7 +19,7 @@ type Plan struct {
 
 // Consumer is one resolved entry of the manifest.
 type Consumer struct {
-	Name   string // unique in the plan
+	Name   string // (Tenant, Name) is unique in the plan
 	Tenant string
 	Topic  string
 	Group  string // of consumers; "" is the topic's default lane. (Tenant, Topic, Group) is unique in the plan
@@ -42,7 +43,18 @@ type Consumer struct {
 	Features        []string // that messages may require
 	NonRetryable    []string // guest error cases that are not retried
 
-	module Fault // the place of the entry's module, for faults found later
+	// Entry is what the manifest says, as JSON: the entry with all its keys and nothing resolved.
+	Entry json.RawMessage
+
+	at     func(key string) Fault // the place of a key of the entry, for faults found later
+	module Fault                  // that of its module
+}
+
+// Fault returns a fault at the place of a key of the entry, such as "tenant", or of the entry if it has no such key.
+func (c *Consumer) Fault(key, problem, fix string) Fault {
+	fault := c.at(key)
+	fault.Problem, fault.Fix = problem, fix
+	return fault
 }
 
 // LoadManifest reads the manifest at path and resolves it under the host's defaults and ceilings. A module need not be
@@ -100,7 +112,7 @@ type planner struct {
 
 func (p *planner) resolve(files []*consumerFile) []Consumer {
 	consumers := make([]Consumer, 0, len(files))
-	names, lanes, perTenant := map[string]int{}, map[[3]string]named{}, map[string]int64{}
+	names, lanes, perTenant := map[[2]string]int{}, map[[3]string]named{}, map[string]int64{}
 	for i, f := range files {
 		if f == nil {
 			continue
@@ -110,10 +122,11 @@ func (p *planner) resolve(files []*consumerFile) []Consumer {
 		consumers = append(consumers, c)
 		p.checkCount(path, c.Tenant, perTenant[c.Tenant])
 		perTenant[c.Tenant]++
-		if first, twice := names[c.Name]; twice && p.sound(path+".name") {
+		name := [2]string{c.Tenant, c.Name}
+		if first, twice := names[name]; twice && p.sound(path+".name") {
 			p.add(path+".name", fmt.Sprintf("%s is also the name of consumers[%d]", quoted(c.Name), first), "want a name of its own")
 		} else if !twice {
-			names[c.Name] = i
+			names[name] = i
 		}
 		if !p.sound(path+".topic") || !p.sound(path+".tenant") || !p.sound(path+".group") {
 			continue
@@ -201,12 +214,14 @@ func (p *planner) consumer(path string, f *consumerFile) Consumer {
 	p.checkFilter(path+".filter", c.Filter)
 	checkPairs(p.sources, path, c.Delivery)
 	p.checkLane(path, c)
+	d := p.documents[0]
+	c.at = func(key string) Fault { return d.placeOf(path, key) }
+	c.Entry = d.entry(path)
 	module := path + ".module"
 	if !p.sound(module) {
 		return c
 	}
-	at := p.documents[0].values[module]
-	c.module = Fault{File: p.documents[0].file, Line: at.line, Col: at.col, Path: module}
+	c.module = d.placeOf(path, "module")
 	problem, fix := c.Module.checkPath()
 	if problem == "" {
 		problem, fix = p.look(&c)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -48,7 +49,9 @@ consumers:
 		require.Equal(t, "/etc/ls/m.yaml", plan.File)
 		require.Len(t, plan.Consumers, 1)
 		c := plan.Consumers[0]
-		c.module = Fault{}
+		require.Contains(t, string(c.Entry), `"topic":`)
+		require.Equal(t, c.module, c.Fault("module", "", ""))
+		c.module, c.Entry, c.at = Fault{}, nil, nil
 		require.Equal(t, Consumer{
 			Name: "a-1", Tenant: "acme", Topic: "orders/in", Group: "g.1", Start: &Start{Kind: StartLatest}, Ordering: "key",
 			Module:    Module{Dir: "/etc/ls", Path: "build/./a.wasm", SHA256: "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"},
@@ -119,9 +122,28 @@ consumers:
 		_, err = ParseManifest("m.yaml", []byte(plain+"    group: g\n"), h)
 		require.NoError(t, err)
 	})
-	t.Run("NameIsUniqueOverTenants", func(t *testing.T) {
+	t.Run("ANameIsUniqueInItsTenant", func(t *testing.T) {
 		_, err := ParseManifest("m.yaml", []byte(plain+"  - {name: a, tenant: acme, topic: a, module: a.wasm}\n"), DefaultHost())
+		require.NoError(t, err)
+		_, err = ParseManifest("m.yaml", []byte(plain+"  - {name: a, topic: b, module: a.wasm}\n"), DefaultHost())
 		require.EqualError(t, err, `m.yaml:5:12: consumers[1].name: "a" is also the name of consumers[0] (want a name of its own)`)
+	})
+	t.Run("EntriesResolveAsTheManifestThatTheyAreOf", func(t *testing.T) {
+		plan, err := ParseManifest("m.yaml", []byte(plain+"    limits: {fuel: 5}\n    publish: [b]\n"), DefaultHost())
+		require.NoError(t, err)
+		again, err := ParseEntries("m.yaml", []json.RawMessage{plan.Consumers[0].Entry}, DefaultHost())
+		require.NoError(t, err)
+		require.Equal(t, plan.Consumers[0].Entry, again.Consumers[0].Entry)
+		require.EqualValues(t, 5, again.Consumers[0].Guest.Fuel)
+	})
+	t.Run("ModulesAreFoundWhateverElseIsWrong", func(t *testing.T) {
+		found, err := Modules("m.yaml", []byte("consumers:\n  - {name: a, tenant: acme, lease: x, module: a.wasm}\n  - {name: b}\n"))
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+		require.Equal(t, "acme", found[0].Tenant)
+		require.EqualError(t, found[0].ModuleFault("is odd", ""), "m.yaml:2:48: consumers[0].module: is odd")
+		require.EqualError(t, found[0].Fault("tenant", "is odd", ""), "m.yaml:2:23: consumers[0].tenant: is odd")
+		require.EqualError(t, found[0].Fault("group", "is odd", ""), "m.yaml:2:5: consumers[0]: is odd")
 	})
 	t.Run("FaultyValueMakesUpNoOtherFault", func(t *testing.T) {
 		_, err := ParseManifest("m.yaml", []byte(plain+"    lease: 40\n    limits: {call_time: 35s}\n"), DefaultHost())

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -22,6 +23,7 @@ type AdminOptions struct {
 	Consumers func() []dispatcher.ConsumerStatus
 	Keys      KeyManager
 	Resume    func(which func(dispatcher.ConsumerStatus) bool) int // as Dispatcher.Resume
+	Deploy    Deployments
 	Info      wire.HostInfo
 	Metrics   http.Handler
 	Ready     func() error
@@ -55,6 +57,7 @@ func newAdmin(o AdminOptions) *admin {
 	a.addBackup()
 	a.addEvents()
 	a.addKeys()
+	a.addDeployments()
 	allowEmptyPayload(a.api)
 	return a
 }
@@ -105,9 +108,14 @@ func add[I, O any](a *admin, method, path, id, summary string, status int, h fun
 
 // register registers an operation whose answer says with which status it is given.
 func register[I, O any](a *admin, op huma.Operation, status func(O) int, h func(context.Context, *I) (O, error)) {
+	registerFor(a, op, requestTimeout, status, h)
+}
+
+// registerFor is register of work that may take up to d.
+func registerFor[I, O any](a *admin, op huma.Operation, d time.Duration, status func(O) int, h func(context.Context, *I) (O, error)) {
 	op.MaxBodyBytes = batchBodyBytes
 	huma.Register(a.api, op, func(ctx context.Context, in *I) (*body[O], error) {
-		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		ctx, cancel := context.WithTimeout(ctx, d)
 		defer cancel()
 		out, err := h(ctx, in)
 		if err != nil {

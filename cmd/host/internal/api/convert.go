@@ -135,5 +135,5 @@ func policyValueOf(v substrate.PolicyValue) wire.PolicyValue {
 }
 
 func consumerOf(c dispatcher.ConsumerStatus) wire.Consumer {
-	return wire.Consumer{Name: c.Name, Tenant: c.Tenant, Topic: c.Topic, Lane: c.Lane, State: string(c.State), Module: c.Module, Reason: c.Reason, InFlight: c.InFlight}
+	return wire.Consumer{Name: c.Name, Tenant: c.Tenant, Topic: c.Topic, Lane: c.Lane, State: string(c.State), Module: c.Module, Version: c.Version, Reason: c.Reason, InFlight: c.InFlight, Draining: c.Draining}
 }

@@ -7,13 +7,16 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/longshore/longshore/cmd/host/internal/ingest"
 	"github.com/longshore/longshore/cmd/host/internal/keys"
+	"github.com/longshore/longshore/cmd/host/internal/rollout"
 	"github.com/longshore/longshore/cmd/host/internal/wire"
+	"github.com/longshore/longshore/internal/config"
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/signedctx"
 	"github.com/longshore/longshore/substrate"
@@ -39,12 +42,21 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 		rate    *substrate.RateError
 		body    *http.MaxBytesError
 		tenant  *substrate.TenantError
+		faults  config.Faults
 	)
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &invalid), errors.As(err, &name), errors.As(err, &option), errors.As(err, &policy),
 		errors.As(err, &start), errors.As(err, &future):
+		return problem(http.StatusBadRequest, wire.CodeInvalid, err.Error())
+	case errors.As(err, &faults):
+		return faultsProblem(faults)
+	case errors.Is(err, rollout.ErrChanged):
+		return problem(http.StatusPreconditionFailed, wire.CodeChanged, err.Error())
+	case errors.Is(err, rollout.ErrNoVersion):
+		return problem(http.StatusNotFound, wire.CodeNotFound, err.Error())
+	case errors.Is(err, rollout.ErrDigest):
 		return problem(http.StatusBadRequest, wire.CodeInvalid, err.Error())
 	case errors.As(err, &limit):
 		return limitProblem(limit)
@@ -82,6 +94,17 @@ func tenantProblem(e *substrate.TenantError) *wire.Problem {
 		return later(problem(http.StatusTooManyRequests, wire.CodeRate, e.Error()), e.RetryAfter)
 	}
 	return problem(http.StatusInsufficientStorage, wire.CodeQuota, e.Error())
+}
+
+// faultsProblem lists what is wrong with a manifest.
+func faultsProblem(faults config.Faults) *wire.Problem {
+	p := problem(http.StatusUnprocessableEntity, wire.CodeManifest, "the manifest is not valid; nothing was changed")
+	for _, f := range faults {
+		at := config.Fault{File: f.File, Line: f.Line, Col: f.Col, Path: f.Path}
+		where := strings.TrimSuffix(at.String(), ": ")
+		p.Errors = append(p.Errors, wire.ProblemError{Location: where, Message: strings.TrimPrefix(f.String(), where+": ")})
+	}
+	return p
 }
 
 // limitProblem tells a message that is too large from a name that is too long and from too many topics or groups.

@@ -16,6 +16,7 @@ import (
 	"github.com/longshore/longshore/cmd/host/internal/api"
 	"github.com/longshore/longshore/cmd/host/internal/bearers"
 	"github.com/longshore/longshore/cmd/host/internal/keys"
+	"github.com/longshore/longshore/cmd/host/internal/rollout"
 	"github.com/longshore/longshore/cmd/host/internal/telemetry"
 	"github.com/longshore/longshore/dispatcher"
 	"github.com/longshore/longshore/internal/config"
@@ -26,10 +27,12 @@ import (
 	"github.com/longshore/longshore/wasi/messaging"
 )
 
-// Options is what a host is made of. All fields but Reload are required.
+// Options is what a host is made of. All fields but Reload and Chosen are required.
 type Options struct {
-	Host   *config.Host
-	Plan   *config.Plan // may have no consumers
+	Host *config.Host
+	Plan *config.Plan // the manifest, deployed at the start; one without a File is none
+	// Chosen says that somebody named the manifest: see rollout.Deployer.Start.
+	Chosen bool
 	Logger *zap.Logger
 	Build  telemetry.Build
 	Reload <-chan os.Signal // each reads the signing keys again; nil is never
@@ -44,6 +47,9 @@ const (
 
 // LogDir returns the folder of the log within a data folder.
 func LogDir(data string) string { return filepath.Join(data, "log") }
+
+// deploymentsDir returns the folder of what is deployed within a data folder.
+func deploymentsDir(data string) string { return filepath.Join(data, "deployments") }
 
 // cacheDir returns the folder of compiled modules.
 func cacheDir(data string) string { return filepath.Join(data, "cache") }
@@ -63,6 +69,7 @@ type parts struct {
 	metrics    *telemetry.Metrics
 	dispatcher *dispatcher.Dispatcher
 	budgets    *budgets
+	rollout    *rollout.Deployer
 	ready      readiness
 	started    time.Time
 }
@@ -126,10 +133,29 @@ func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err 
 		return p, closeAll, fmt.Errorf("start the runtime: %w", err)
 	}
 	closers = append(closers, func() error { return p.engine.Close(context.WithoutCancel(ctx)) })
-	if p.dispatcher, err = newDispatcher(ctx, p); err != nil {
+	if p.dispatcher, err = newDispatcher(p); err != nil {
 		return p, closeAll, err
 	}
-	return p, closeAll, makeLanes(ctx, o.Logger, p.log, o.Plan.Consumers)
+	return p, closeAll, p.startConsumers(ctx)
+}
+
+// startConsumers deploys what was deployed before, or the manifest.
+func (p *parts) startConsumers(ctx context.Context) error {
+	store, err := rollout.OpenStore(deploymentsDir(p.Host.Data))
+	if err != nil {
+		return fmt.Errorf("open the folder of deployments: %w", err)
+	}
+	p.budgets = newBudgets(p.Host)
+	p.rollout = rollout.New(rollout.Options{
+		Host: p.Host, Store: store, Logger: p.Logger, Swap: p.dispatcher.Swap, Consumer: consumerOf,
+		Compile: func(ctx context.Context, c *config.Consumer, wasm []byte) (*runtime.Module, error) {
+			return compileOne(ctx, p.engine, c, wasm, p.budgets.within(c.Tenant))
+		},
+		Lanes: func(ctx context.Context, consumers []config.Consumer) error {
+			return makeLanes(ctx, p.Logger, p.log, consumers)
+		},
+	})
+	return p.rollout.Start(ctx, p.Plan, p.Chosen, fmt.Sprintf("local:%d", os.Getuid()))
 }
 
 // OpenLog opens the log of a host with its topics' policies, to tell expired, which may be nil, of messages that expire: see
@@ -175,38 +201,35 @@ func (p *parts) maxAge(tenant, topic string) time.Duration {
 	return time.Duration(v.MaxAgeMilli.Value) * time.Millisecond
 }
 
-// newDispatcher compiles the plan's modules and makes their consumers.
-func newDispatcher(ctx context.Context, p *parts) (*dispatcher.Dispatcher, error) {
-	p.budgets = newBudgets(p.Host)
-	modules, err := compile(ctx, p.engine, p.Plan, p.budgets)
-	if err != nil {
-		return nil, err
-	}
-	consumers := make([]dispatcher.Consumer, len(modules))
-	for i, c := range p.Plan.Consumers {
-		consumers[i] = dispatcher.Consumer{
-			Name: c.Name, Tenant: c.Tenant, Topic: c.Topic, Lane: c.Group, Guest: modules[i], Limits: c.Guest,
-			Concurrency: c.Concurrency, MaxAttempts: c.MaxAttempts, Lease: c.Lease,
-			Retry:           dispatcher.Retry{Base: c.Retry.Base, Cap: c.Retry.Cap},
-			ContextOptional: !c.ContextRequired, Publish: c.Publish, Clients: c.Clients, Buckets: c.Buckets, NonRetryable: c.NonRetryable,
-			Batch:   dispatcher.Batch{Max: c.Batch.Max, Window: c.Batch.Window, Latest: c.Batch.Latest},
-			Breaker: dispatcher.Breaker{Percent: c.Breaker.Percent, Window: c.Breaker.Window, Calls: c.Breaker.Calls},
-			Filter:  c.Filter, Features: c.Features,
-		}
-		for _, p := range c.Config {
-			consumers[i].Config = append(consumers[i].Config, messaging.Pair{Key: p[0], Value: p[1]})
-		}
-	}
+// newDispatcher makes a dispatcher without consumers.
+func newDispatcher(p *parts) (*dispatcher.Dispatcher, error) {
 	shares := make(map[string]dispatcher.Share, len(p.Host.Shares))
 	for _, s := range p.Host.Shares {
 		shares[s.Tenant] = dispatcher.Share{Weight: s.Weight, FloorPercent: s.FloorPercent}
 	}
 	d, err := dispatcher.New(dispatcher.Options{
 		Shares: shares, Caps: guestCaps(p.Host), MaxAge: p.maxAge,
-		Queue: p.log, Context: p.context, Consumers: consumers, Logger: p.Logger, Observer: p.metrics, Grace: p.Host.Grace,
+		Queue: p.log, Context: p.context, Logger: p.Logger, Observer: p.metrics, Grace: p.Host.Grace,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make the consumers: %w", err)
+		return nil, fmt.Errorf("make the dispatcher: %w", err)
 	}
 	return d, nil
+}
+
+// consumerOf returns an entry of the manifest as the dispatcher takes it.
+func consumerOf(c *config.Consumer, module *runtime.Module) dispatcher.Consumer {
+	consumer := dispatcher.Consumer{
+		Name: c.Name, Tenant: c.Tenant, Topic: c.Topic, Lane: c.Group, Guest: module, Limits: c.Guest,
+		Concurrency: c.Concurrency, MaxAttempts: c.MaxAttempts, Lease: c.Lease,
+		Retry:           dispatcher.Retry{Base: c.Retry.Base, Cap: c.Retry.Cap},
+		ContextOptional: !c.ContextRequired, Publish: c.Publish, Clients: c.Clients, Buckets: c.Buckets, NonRetryable: c.NonRetryable,
+		Batch:   dispatcher.Batch{Max: c.Batch.Max, Window: c.Batch.Window, Latest: c.Batch.Latest},
+		Breaker: dispatcher.Breaker{Percent: c.Breaker.Percent, Window: c.Breaker.Window, Calls: c.Breaker.Calls},
+		Filter:  c.Filter, Features: c.Features,
+	}
+	for _, p := range c.Config {
+		consumer.Config = append(consumer.Config, messaging.Pair{Key: p[0], Value: p[1]})
+	}
+	return consumer
 }

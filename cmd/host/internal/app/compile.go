@@ -13,41 +13,48 @@ import (
 // Compile reads and compiles the module of every consumer of the plan, in its order. What is wrong with modules comes
 // back as config.Faults, all of them at once, each at the place in the manifest that names the module. Tenants are not bounded.
 func Compile(ctx context.Context, engine *runtime.Engine, plan *config.Plan) ([]*runtime.Module, error) {
-	return compile(ctx, engine, plan, newBudgets(&config.Host{}))
-}
-
-// compile is Compile within the budgets of tenants.
-func compile(ctx context.Context, engine *runtime.Engine, plan *config.Plan, b *budgets) ([]*runtime.Module, error) {
 	var faults config.Faults
+	none := newBudgets(&config.Host{})
 	modules := make([]*runtime.Module, len(plan.Consumers))
 	for i := range plan.Consumers {
 		c := &plan.Consumers[i]
 		wasm, err := c.ReadModule()
+		if err == nil {
+			modules[i], err = compileOne(ctx, engine, c, wasm, none.within(c.Tenant))
+		}
 		var fault config.Fault
 		if errors.As(err, &fault) {
 			faults = append(faults, fault)
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("consumer %s: %w", c.Name, err)
-		}
-		modules[i], err = engine.CompileWithin(ctx, c.Name, wasm, c.Guest, runtime.Instances(c.Instances), b.within(c.Tenant))
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("stopped while it compiled consumer %s: %w", c.Name, context.Cause(ctx))
-		}
-		var refused *runtime.ModuleError
-		if errors.As(err, &refused) {
-			faults = append(faults, c.ModuleFault(Refusal(refused)))
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("consumer %s: %w", c.Name, err)
+			return nil, err
 		}
 	}
 	if len(faults) > 0 {
 		return nil, faults
 	}
 	return modules, nil
+}
+
+// compileOne compiles a consumer's module, within the bounds of its tenant. The error is a config.Fault, at the module's place in the manifest, if the module
+// is refused.
+func compileOne(ctx context.Context, engine *runtime.Engine, c *config.Consumer, wasm []byte, w runtime.Within) (*runtime.Module, error) {
+	module, err := engine.CompileWithin(ctx, c.Name, wasm, c.Guest, runtime.Instances(c.Instances), w)
+	if ctx.Err() != nil {
+		if module != nil {
+			err = module.Close(context.WithoutCancel(ctx))
+		}
+		return nil, errors.Join(fmt.Errorf("stopped while it compiled consumer %s: %w", c.Name, context.Cause(ctx)), err)
+	}
+	var refused *runtime.ModuleError
+	if errors.As(err, &refused) {
+		return nil, c.ModuleFault(Refusal(refused))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("consumer %s: %w", c.Name, err)
+	}
+	return module, nil
 }
 
 // Refusal says why the host doesn't run a module, and what would be right.

@@ -21,7 +21,7 @@ import (
 // Run runs a host until ctx is done, and then stops it: no more requests, no more claims, the grace period for what runs,
 // and the log closed last. It returns ErrStorageFault if the log stopped by itself, and what went wrong otherwise.
 func Run(ctx context.Context, o Options) (err error) {
-	o.Logger.Info("host is starting", zap.String("data", o.Host.Data), zap.Int("consumers", len(o.Plan.Consumers)))
+	o.Logger.Info("host is starting", zap.String("data", o.Host.Data), zap.String("manifest", o.Plan.File))
 	p, closeAll, err := open(ctx, o)
 	defer func() { err = errors.Join(err, closeParts(closeAll, errors.Is(err, ErrStorageFault))) }()
 	if err != nil {
@@ -32,7 +32,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	p.Logger.Info("host is ready", zap.String("http", addr), zap.String("admin", o.Host.Listen.Admin), zap.String("cleaning", p.engine.Cleaning()),
-		zap.String("data", o.Host.Data), zap.Int("consumers", len(o.Plan.Consumers)), zap.String("version", o.Build.Version))
+		zap.String("data", o.Host.Data), zap.Int("consumers", len(p.dispatcher.Consumers())), zap.String("version", o.Build.Version))
 	err = p.serve(ctx, servers)
 	p.Logger.Info("host has stopped", zap.Error(err))
 	return err
@@ -110,7 +110,7 @@ func (p *parts) listen(ctx context.Context) ([]*api.Server, string, error) {
 		MaxBytes: p.maxBytes, Ready: p.ready.check, Log: p.Logger,
 	})
 	admin := api.AdminOptions{
-		Log: p.log, Context: p.context, Publish: publisher.Publish, Consumers: p.dispatcher.Consumers, Resume: p.dispatcher.Resume, Keys: p.keys,
+		Log: p.log, Context: p.context, Publish: publisher.Publish, Consumers: p.dispatcher.Consumers, Resume: p.dispatcher.Resume, Keys: p.keys, Deploy: p.rollout,
 		Info:    wire.HostInfo{Version: p.Build.Version, PID: os.Getpid(), HTTP: addr, Data: p.Host.Data, Started: p.started.UTC()},
 		Metrics: p.metrics.Handler(p.Logger), Ready: p.ready.check, Logger: p.Logger,
 	}

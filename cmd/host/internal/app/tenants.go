@@ -1,6 +1,7 @@
 package app
 
 import (
+	"sync"
 	"time"
 
 	"github.com/longshore/longshore/cmd/host/internal/telemetry"
@@ -11,9 +12,10 @@ import (
 	"github.com/longshore/longshore/substrate"
 )
 
-// budgets are the bounds of tenants on what the runtime makes for them.
+// budgets are the bounds of tenants on what the runtime makes for them. It is safe for concurrent use.
 type budgets struct {
 	host      *config.Host
+	mu        sync.Mutex
 	instances map[string]*runtime.Budget // of the tenants that a module was compiled for
 }
 
@@ -25,10 +27,30 @@ func newBudgets(h *config.Host) *budgets {
 // within returns what bounds the modules of a tenant.
 func (b *budgets) within(tenant string) runtime.Within {
 	caps := b.host.CapsOf(tenant)
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.instances[tenant] == nil {
 		b.instances[tenant] = runtime.NewBudget(int(caps.Instances))
 	}
 	return runtime.Within{Budget: b.instances[tenant], CompileCPU: caps.CompileTime}
+}
+
+// counts returns how many instances each tenant has.
+func (b *budgets) counts() map[string]int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := make(map[string]int, len(b.instances))
+	for name, budget := range b.instances {
+		out[name] = budget.Instances()
+	}
+	return out
+}
+
+// forget forgets a tenant that has no modules.
+func (b *budgets) forget(tenant string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.instances, tenant)
 }
 
 // logCaps returns the caps that the log keeps.
@@ -80,8 +102,8 @@ func (p *parts) tenants() []telemetry.Tenant {
 	for _, c := range p.dispatcher.Consumers() {
 		of(c.Tenant).Used["consumers"]++
 	}
-	for name, b := range p.budgets.instances {
-		of(name).Used["instances"] = float64(b.Instances())
+	for name, n := range p.budgets.counts() {
+		of(name).Used["instances"] = float64(n)
 	}
 	list := make([]telemetry.Tenant, 0, len(all))
 	for _, m := range all {

@@ -30,7 +30,7 @@ SIGHUP reads the signing keys again.`,
 			if err != nil {
 				return err
 			}
-			return c.run(cmd.Context(), host, plan)
+			return c.run(cmd.Context(), host, plan, manifest != "")
 		},
 	}
 	manifestFlag(cmd, &manifest)
@@ -43,7 +43,7 @@ SIGHUP reads the signing keys again.`,
 	return cmd
 }
 
-// load reads the host config and the manifest. Without a manifest there are no consumers.
+// load reads the host config and the manifest. Without a manifest the plan is empty.
 func (c *command) load(manifest string) (*config.Host, *config.Plan, error) {
 	host, err := c.host()
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *command) load(manifest string) (*config.Host, *config.Plan, error) {
 	}
 	if manifest == "" {
 		if !exists(defaultManifest) {
-			c.say("no %s here: the host takes messages, but runs no consumers", defaultManifest)
+			c.say("no %s here: the host takes messages, and runs no consumers but those that were deployed before", defaultManifest)
 			return host, &config.Plan{}, nil
 		}
 		manifest = defaultManifest
@@ -60,8 +60,8 @@ func (c *command) load(manifest string) (*config.Host, *config.Plan, error) {
 	return host, plan, missingIsUsage(err)
 }
 
-// run runs the host, logging to stderr.
-func (c *command) run(ctx context.Context, host *config.Host, plan *config.Plan) error {
+// run runs the host, logging to stderr. chosen says that the manifest was named.
+func (c *command) run(ctx context.Context, host *config.Host, plan *config.Plan, chosen bool) error {
 	log, err := telemetry.NewLogger(c.Err, host.Log.Level, host.Log.Format)
 	if err != nil {
 		return usage(err)
@@ -73,5 +73,5 @@ func (c *command) run(ctx context.Context, host *config.Host, plan *config.Plan)
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
-	return app.Run(ctx, app.Options{Host: host, Plan: plan, Logger: log, Build: telemetry.ReadBuild(), Reload: reload, Compiler: command})
+	return app.Run(ctx, app.Options{Host: host, Plan: plan, Chosen: chosen, Logger: log, Build: telemetry.ReadBuild(), Reload: reload, Compiler: command})
 }

@@ -25,6 +25,8 @@ const (
 	CodeBusy             Code = "busy"
 	CodeUnavailable      Code = "unavailable"
 	CodeConflict         Code = "conflict"
+	CodeChanged          Code = "changed"
+	CodeManifest         Code = "manifest-invalid"
 	CodeTimeout          Code = "timeout"
 	CodeInternal         Code = "internal"
 )

@@ -275,9 +275,11 @@ type Consumer struct {
 	Topic    string `json:"topic"`
 	Lane     string `json:"lane,omitempty" doc:"the consumer group; none is the topic's default lane"`
 	Module   string `json:"module" doc:"SHA-256 of the module, in hex"`
+	Version  string `json:"version,omitempty" doc:"of the deployment in which it became what it is"`
 	State    string `json:"state"`
 	Reason   string `json:"reason,omitempty" doc:"why it isn't running"`
 	InFlight int    `json:"in_flight"`
+	Draining int    `json:"draining,omitempty" doc:"messages that versions before hold"`
 }
 
 // ConsumerList answers a listing of consumers, by name.
