@@ -141,7 +141,7 @@ consumers:
 		require.NoError(t, err)
 		require.Len(t, found, 1)
 		require.Equal(t, "acme", found[0].Tenant)
-		require.EqualError(t, found[0].ModuleFault("is odd", ""), "m.yaml:2:48: consumers[0].module: is odd")
+		require.EqualError(t, found[0].ModuleFault("is odd", ""), "m.yaml:2:47: consumers[0].module: is odd")
 		require.EqualError(t, found[0].Fault("tenant", "is odd", ""), "m.yaml:2:23: consumers[0].tenant: is odd")
 		require.EqualError(t, found[0].Fault("group", "is odd", ""), "m.yaml:2:5: consumers[0]: is odd")
 	})

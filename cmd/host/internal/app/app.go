@@ -155,6 +155,9 @@ func (p *parts) startConsumers(ctx context.Context) error {
 			return makeLanes(ctx, p.Logger, p.log, consumers)
 		},
 	})
+	if err := p.finishDeletions(ctx); err != nil {
+		return err
+	}
 	return p.rollout.Start(ctx, p.Plan, p.Chosen, fmt.Sprintf("local:%d", os.Getuid()))
 }
 

@@ -110,7 +110,7 @@ func (p *parts) listen(ctx context.Context) ([]*api.Server, string, error) {
 		MaxBytes: p.maxBytes, Ready: p.ready.check, Log: p.Logger,
 	})
 	admin := api.AdminOptions{
-		Log: p.log, Context: p.context, Publish: publisher.Publish, Consumers: p.dispatcher.Consumers, Resume: p.dispatcher.Resume, Keys: p.keys, Deploy: p.rollout,
+		Log: p.log, Context: p.context, Publish: publisher.Publish, Consumers: p.dispatcher.Consumers, Resume: p.dispatcher.Resume, Keys: p.keys, Deploy: p.rollout, DeleteTenant: p.deleteTenant,
 		Info:    wire.HostInfo{Version: p.Build.Version, PID: os.Getpid(), HTTP: addr, Data: p.Host.Data, Started: p.started.UTC()},
 		Metrics: p.metrics.Handler(p.Logger), Ready: p.ready.check, Logger: p.Logger,
 	}

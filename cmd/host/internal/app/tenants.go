@@ -1,8 +1,12 @@
 package app
 
 import (
+	"context"
+	"fmt"
 	"sync"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/longshore/longshore/cmd/host/internal/telemetry"
 	"github.com/longshore/longshore/dispatcher"
@@ -76,6 +80,29 @@ func guestCaps(h *config.Host) map[string]dispatcher.Caps {
 		}
 	}
 	return out
+}
+
+// deleteTenant deletes all of a tenant of which nothing runs.
+func (p *parts) deleteTenant(ctx context.Context, tenant string) error {
+	err := p.rollout.Delete(ctx, tenant, func(versions func() error) error { return p.log.DeleteTenant(ctx, tenant, versions) })
+	if err != nil {
+		return fmt.Errorf("delete tenant %s: %w", tenant, err)
+	}
+	p.budgets.forget(tenant)
+	p.metrics.Forget(tenant)
+	p.Logger.Info("tenant deleted", zap.String("tenant", tenant))
+	return nil
+}
+
+// finishDeletions deletes what is left outside of the log of tenants whose deletion a crash has interrupted.
+func (p *parts) finishDeletions(ctx context.Context) error {
+	for _, tenant := range p.log.Recovered().Deleted {
+		if err := p.rollout.Forget(ctx, tenant); err != nil {
+			return err
+		}
+		p.Logger.Info("tenant deleted: a crash had interrupted that", zap.String("tenant", tenant))
+	}
+	return nil
 }
 
 // tenants returns what each tenant uses and may use, for the metrics.

@@ -66,6 +66,9 @@ func New(o Options) *Deployer {
 	return d
 }
 
+// Tenants returns the tenants of which versions are kept, in any order.
+func (d *Deployer) Tenants() []string { return d.Store.Tenants() }
+
 // lock waits for the turn.
 func (d *Deployer) lock(ctx context.Context) (unlock func(), err error) {
 	select {
