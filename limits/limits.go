@@ -150,7 +150,7 @@ const (
 	TokenLeeway      = 60 * time.Second
 	VerifiedTokens   = 10_000
 	OperatorWhyBytes = 200
-	OperatorBytes    = 512 // of an operator's record
+	OperatorBytes    = 768 // of an operator's record
 )
 
 // Bounds of bearer tokens and of the key sets of their issuers.

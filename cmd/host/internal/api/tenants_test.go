@@ -297,11 +297,16 @@ func TestCredentials(t *testing.T) {
 			Tenant: "acme", Topic: "orders", MaxMessages: 64, MaxBytes: 1 << 20, Lease: time.Minute, MaxAttempts: 5,
 		})
 		require.NoError(t, err)
-		by := signedctx.ParseOperator(got.Deliveries[0].Operator)
+		d := got.Deliveries[0]
+		by, err := h.seal.VerifyOperator(d.Operator, d.Message.Envelope, dispatcher.Binding(d.Message))
+		require.NoError(t, err)
 		require.Equal(t, "idp:admin", by.Act)
 		require.Equal(t, "the fix is out", by.Why)
 		require.WithinDuration(t, time.Now(), by.At, time.Minute)
 		_, err = h.seal.Verify(got.Deliveries[0].Message.Envelope, dispatcher.Binding(got.Deliveries[0].Message))
 		require.NoError(t, err, "the envelope is as it was")
+		require.NoError(t, h.log.Settle(t.Context(), []substrate.Settlement{{Lease: d.Lease, Verdict: substrate.Bury, Reason: "again"}}, nil))
+		w := do(t, admin, http.MethodGet, orders+"/dead-letters/"+d.Message.ID, nil, h.idp.header(t, "acme", "admin")...)
+		require.Contains(t, w.Body.String(), `"verified":true`)
 	})
 }

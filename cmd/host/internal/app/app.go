@@ -35,7 +35,9 @@ type Options struct {
 	Chosen bool
 	Logger *zap.Logger
 	Build  telemetry.Build
-	Reload <-chan os.Signal // each reads the signing keys again; nil is never
+	Reload <-chan os.Signal // each reads the signing keys again, and the host config; nil is never
+	// ReadHost reads the host config again: of it, issuers, grants and caps of tenants count. nil leaves them as they are.
+	ReadHost func() (*config.Host, error)
 	// Compiler is the command of a process that compiles one module, see runtime.Options.
 	Compiler []string
 }
@@ -69,6 +71,7 @@ type parts struct {
 	metrics    *telemetry.Metrics
 	dispatcher *dispatcher.Dispatcher
 	budgets    *budgets
+	caps       atomic.Pointer[config.Host] // that the log's caps are from
 	rollout    *rollout.Deployer
 	ready      readiness
 	started    time.Time
@@ -97,6 +100,7 @@ func (r *readiness) check() error {
 // answers on the socket is noticed before, without waiting for the lock. The returned function closes what was opened, also when there is an error.
 func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err error) {
 	p = &parts{Options: o, metrics: telemetry.NewMetrics(o.Build), started: time.Now()}
+	p.caps.Store(o.Host)
 	var closers []func() error
 	closeAll = func() error {
 		var errs []error

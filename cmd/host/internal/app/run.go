@@ -72,7 +72,7 @@ func (p *parts) serve(ctx context.Context, servers []*api.Server) error {
 		})
 	}
 	group.Go(func() error { return p.dispatcher.Run(ctx) })
-	group.Go(func() error { p.reloadKeys(ctx); return nil })
+	group.Go(func() error { p.reload(ctx); return nil })
 	group.Go(func() error {
 		select {
 		case <-p.log.Done():
@@ -138,18 +138,42 @@ func (p *parts) listenTenants(ctx context.Context) (net.Listener, error) {
 	return l, nil
 }
 
-// reloadKeys reads the signing keys again whenever it is told to, until ctx is done.
-func (p *parts) reloadKeys(ctx context.Context) {
+// reload reads the signing keys again, and of the host config what may change, whenever it is told to, until ctx is done.
+func (p *parts) reload(ctx context.Context) {
 	for {
 		select {
 		case <-p.Reload:
 			if err := p.keys.Reload(); err != nil {
 				p.Logger.Error("signing keys are not read", zap.Error(err))
 			}
+			if err := p.reloadTenants(); err != nil {
+				p.Logger.Error("the host config is not read: what it said of tenants before holds", zap.Error(err))
+			}
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// reloadTenants reads the host config again, and takes from it issuers, grants, and the caps that the log keeps. The rest counts
+// from the next start on.
+func (p *parts) reloadTenants() error {
+	if p.ReadHost == nil {
+		return nil
+	}
+	h, err := p.ReadHost()
+	if err != nil {
+		return err
+	}
+	if err := p.bearers.Reload(h); err != nil {
+		return err
+	}
+	if err := p.log.SetTenantCaps(logCaps(h)); err != nil {
+		return err
+	}
+	p.caps.Store(h)
+	p.Logger.Info("issuers, grants and caps of tenants are read", zap.Int("tenants", len(h.Tenants)))
+	return nil
 }
 
 // maxBytes returns the largest payload that a topic takes.

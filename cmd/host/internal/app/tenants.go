@@ -134,7 +134,9 @@ func (p *parts) tenants() []telemetry.Tenant {
 	}
 	list := make([]telemetry.Tenant, 0, len(all))
 	for _, m := range all {
-		m.Caps = capValues(p.Host.CapsOf(m.Name))
+		caps, log := p.Host.CapsOf(m.Name), p.caps.Load().CapsOf(m.Name)
+		caps.Messages, caps.Bytes, caps.RatePerSec, caps.Topics, caps.ValueBytes = log.Messages, log.Bytes, log.RatePerSec, log.Topics, log.ValueBytes
+		m.Caps = capValues(caps)
 		list = append(list, *m)
 	}
 	return list
