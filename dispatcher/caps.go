@@ -13,7 +13,7 @@ import (
 
 // Caps bound what the guests of one tenant may take, over all of its consumers. A field of 0 is no bound beside the host's own.
 type Caps struct {
-	Running        int   // guests that run at once; the others wait for their turn
+	Running        int   // guests that run, or wait for replies, at once; the others wait for their turn
 	LogBytesPerSec int64 // that they write to the log, with a burst of one second's worth; at least limits.GuestLogLineBytes
 }
 
@@ -48,8 +48,16 @@ func capFaults(caps map[string]Caps) (faults []error) {
 	return faults
 }
 
-// mayRun reports whether the tenant may have another turn.
-func (tt *tenantTurns) mayRun() bool { return tt.used.running < tt.most }
+// isFull reports whether the tenant may have no more turns than it has. Those that left their worker may come back.
+func (tt *tenantTurns) isFull() bool { return tt.used.running+tt.away >= tt.most }
+
+// mayRun reports whether one of the tenant's turns may begin, or go on.
+func (tt *tenantTurns) mayRun() bool { return !tt.isFull() || tt.longest() >= 0 }
+
+// mayLeave returns how many guests of a tenant may wait for replies at once. It leaves room for one that replies.
+func (w *workers) mayLeave(tenant string) int {
+	return min(limits.TenantWaiting, w.caps[tenant].turns()-1)
+}
 
 // TenantStatus says what the guests of one tenant were held back from, since the dispatcher was made.
 type TenantStatus struct {
@@ -62,7 +70,7 @@ type TenantStatus struct {
 // Tenants returns the state of every tenant that has consumers, by name.
 func (d *Dispatcher) Tenants() []TenantStatus {
 	d.mu.Lock()
-	logs := d.logs // replaced, and not changed, by a swap
+	logs := d.logs // which is replaced, never changed
 	d.mu.Unlock()
 	list := make([]TenantStatus, 0, len(logs))
 	for _, name := range slices.Sorted(maps.Keys(logs)) {

@@ -24,6 +24,8 @@ type shared struct {
 	hostSlots *budget // bound of what is in flight in the host
 	maxAge    func(tenant, topic string) time.Duration
 	hooks     []Hook
+	inquiries *inquiries // that wait for replies
+	audience  *audience
 }
 
 // consumer runs one entry of the manifest.
@@ -147,6 +149,7 @@ func (c *consumer) claim(p phases, r room, inFlight *sync.WaitGroup) (used room)
 	for _, together := range c.together(claimed.Deliveries) {
 		used = used.plus(c.start(p, together, since, inFlight))
 	}
+	c.tellDeaths(p.settle, claimed.Buried)
 	c.lastFull = len(claimed.Deliveries) >= c.Batch.Max
 	if err == nil {
 		c.restIfEmpty(p.claim, len(claimed.Deliveries)+len(claimed.Buried)+len(claimed.Quarantined))

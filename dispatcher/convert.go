@@ -183,6 +183,7 @@ func refusalForTenant(e *substrate.TenantError) *messaging.PublishError {
 func refusalForBound(e *limits.Error) *messaging.PublishError {
 	sizes := []limits.Name{
 		limits.NameMessageBytes, limits.NameMetadataBytes, limits.NameMetadataPairs, limits.NameBatchBytes, limits.NameKeyBytes,
+		limits.NameReplyBytes,
 	}
 	if slices.Contains(sizes, e.Name) {
 		return numbers(messaging.TooLarge, e.Limit, e.Actual)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -21,10 +22,11 @@ type delivery struct {
 	fence substrate.Fence     // that the lane accepted; no key if there is none
 	older []*delivery         // of the same key, which are not handed over: what becomes of this one becomes of them
 
-	over    bool    // there is a finding
-	finding finding // what it came to
-	run     *run    // the last call that it was handed to; nil if there was none
-	cause   error   // of a verdict that is not an ack, for the log
+	pickedUp bool    // the attempt was told of
+	over     bool    // there is a finding
+	finding  finding // what it came to
+	run      *run    // the last call that it was handed to; nil if there was none
+	cause    error   // of a verdict that is not an ack, for the log
 }
 
 // comesTo ends the way of a delivery before its settlement.
@@ -34,9 +36,13 @@ func (d *delivery) comesTo(f finding) { d.finding, d.over = f, true }
 type job struct {
 	deliveries []*delivery
 	turn       *turn
-	reruns     int      // of the deliveries, because of conflicts
-	leases     []*lease // of the deliveries, and of those that are older
-	runs       []*run   // calls whose outcome counts
+	reruns     int                     // of the deliveries, because of conflicts
+	leases     []*lease                // of the deliveries, and of those that are older
+	runs       []*run                  // calls whose outcome counts
+	telling    sync.WaitGroup          // that deliveries were picked up
+	begun      []substrate.Lease       // of what the guest runs on
+	ended      func()                  // notes that it doesn't any more
+	cut        context.CancelCauseFunc // stops the guest that runs
 	// ctx is done once one of the leases is lost.
 	ctx  context.Context
 	lose context.CancelCauseFunc
@@ -88,16 +94,17 @@ func (c *consumer) deliver(p phases, j *job) {
 	j.each(c.verify)
 	j.each(c.screen)
 	c.coalesce(j)
-	if c.wait(p, j) {
+	c.onWorker(p, j, func() {
 		j.each(c.begin)
 		c.invoke(p, j)
-	}
+	})
 	c.settleAll(p, j)
 }
 
 // settleAll settles what a job has come to.
 func (c *consumer) settleAll(p phases, j *job) {
 	j.turn.done() // what follows needs no worker
+	j.telling.Wait()
 	for _, u := range j.units() {
 		c.settle(p, u)
 	}
@@ -138,16 +145,14 @@ func (c *consumer) verify(d *delivery) (f finding, goesOn bool) {
 	return finding{end: atContext, refusal: class}, false
 }
 
-// wait waits for a worker, if one is needed, and reports whether there is one.
-func (c *consumer) wait(p phases, j *job) bool {
+// onWorker has a worker do something with what still goes on, if anything does.
+func (c *consumer) onWorker(p phases, j *job, do func()) {
 	if len(j.open()) == 0 {
-		return false
+		return
 	}
-	if err := j.turn.wait(p.claim, j.ctx); err != nil {
+	if err := j.turn.perform(p.claim, j.ctx, do); err != nil {
 		j.all(finding{end: notStarted})
-		return false
 	}
-	return true
 }
 
 // invoke runs the guest on what still goes on, until it returns, breaks a limit, loses a lease, or the host stops it.
@@ -156,18 +161,19 @@ func (c *consumer) invoke(p phases, j *job) {
 	if len(open) == 0 {
 		return
 	}
-	leases := make([]substrate.Lease, len(open))
+	j.begun = make([]substrate.Lease, len(open))
 	for i, d := range open {
-		leases[i] = d.Lease
+		j.begun[i] = d.Lease
 	}
-	ended, err := c.queue.Start(leases...)
-	if err != nil {
+	var err error
+	if j.ended, err = c.queue.Start(j.begun...); err != nil {
 		f := c.storageFault(open[0], err)
 		j.all(f)
 		return
 	}
 	c.storageWorked(starting)
-	defer ended()
+	defer func() { j.ended() }() // the last one: see asker
+	c.tellPickups(j, open)
 	c.divide(p, j, open)
 }
 

@@ -46,6 +46,8 @@ func New(o Options) (*Dispatcher, error) {
 			hostSlots: newBudget(room{messages: limits.HostInFlightMsgs, bytes: limits.HostInFlightBytes}),
 			maxAge:    o.MaxAge,
 			hooks:     o.Hooks,
+			inquiries: newInquiries(),
+			audience:  &audience{},
 		},
 		swapping: make(chan struct{}, 1),
 		ending:   map[*consumer]struct{}{},
@@ -77,6 +79,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	}()
 	p.windDown(d.options.Grace, ended)
 	<-ended
+	d.shared.workers.wait()
 	return nil
 }
 
@@ -90,6 +93,7 @@ func (d *Dispatcher) begin(p *phases) {
 	for _, c := range d.consumers {
 		d.start(c)
 	}
+	d.running.Go(func() { d.tellExpired(p) })
 }
 
 func (d *Dispatcher) startNoMore() {
@@ -147,7 +151,8 @@ func (d *Dispatcher) current() []*consumer {
 
 // phases are the three ends of a dispatcher's work, each later than the one before it.
 type phases struct {
-	claim  context.Context // done: nothing more is claimed or started
+	stop   context.Context // done: the dispatcher is stopping, and whatever waits for others gives up
+	claim  context.Context // done: nothing more is claimed or started; for one consumer that may be earlier
 	run    context.Context // done: running guests are stopped
 	settle context.Context // done: settlements that the storage still refuses are given up
 
@@ -159,7 +164,7 @@ var errStopping = errors.New("the host is stopping")
 
 func newPhases(ctx context.Context) phases {
 	base := context.WithoutCancel(ctx)
-	p := phases{claim: ctx}
+	p := phases{stop: ctx, claim: ctx}
 	p.run, p.cut = context.WithCancelCause(base)
 	p.settle, p.giveUp = context.WithCancel(base)
 	return p

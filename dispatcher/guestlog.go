@@ -21,11 +21,12 @@ type guestLog struct {
 	lost    atomic.Int64  // bytes of all lines that were dropped
 }
 
-func newGuestLog(log *zap.Logger, tenant string, c Caps) *guestLog {
+// newGuestLog makes the log of a tenant, within its caps.
+func newGuestLog(log *zap.Logger, tenant string, caps Caps) *guestLog {
 	return &guestLog{
 		log:   log.Named("guest").With(zap.String("tenant", tenant)),
 		rate:  rate.NewLimiter(limits.GuestLogLinesPerSec, limits.GuestLogLinesPerSec),
-		bytes: c.logBytes(),
+		bytes: caps.logBytes(),
 	}
 }
 

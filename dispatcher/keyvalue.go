@@ -218,9 +218,7 @@ func (c *consumer) conflicted(p phases, u *unit, cause error) {
 	j.turn = c.workers.enqueue(c.Tenant, c.Name, u.deliveries[0].Suspect)
 	defer j.turn.done()
 	defer j.releaseRuns()
-	if c.wait(p, j) {
-		c.invoke(p, j)
-	}
+	c.onWorker(p, j, func() { c.invoke(p, j) })
 	c.settleAll(p, j)
 }
 

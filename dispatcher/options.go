@@ -46,6 +46,8 @@ type Observer interface {
 	// OnDelivery is called once for each delivery that ended, settled or not, and for each message that a claim buried
 	// because its attempts were used up.
 	OnDelivery(r Receipt)
+	// OnEvent is called once for each event that was published, or was to be and couldn't.
+	OnEvent(e EventOutcome)
 }
 
 // Retry says how long a message waits for its next attempt: Base × 2ⁿ after attempt n+1, at most Cap, less a random part
@@ -84,6 +86,7 @@ type Consumer struct {
 	Clients []string
 	// Buckets are those of the tenant whose values the guest may read and write. They need a Queue that is a ValueStore.
 	Buckets []string
+	Events  Events
 	// Filter is an expression over a message: see package internal/filter. What it doesn't take is acknowledged unrun. "" takes
 	// all. It belongs to a consumer that shares its lane with none.
 	Filter string
@@ -110,6 +113,8 @@ type Options struct {
 	// MaxAge returns how old a message of a topic may be when it is delivered; 0 is any age, and so is nil. It is asked for each
 	// message that has a signed context.
 	MaxAge func(tenant, topic string) time.Duration
+	// Expired brings what the queue buried because it expired, for events; may be nil. It is read while Run runs.
+	Expired <-chan []substrate.DeadLetter
 }
 
 // withDefaults returns o with its unset values filled in. The caller's slices are not touched.
@@ -239,6 +244,7 @@ func (c Consumer) faults() []error {
 	if _, err := c.filter(); err != nil {
 		out = append(out, fmt.Errorf("filter: %w", err))
 	}
+	out = append(out, c.Events.faults(c)...)
 	for _, b := range c.Buckets {
 		if err := substrate.ValidBucket(b); err != nil {
 			out = append(out, err)
@@ -284,3 +290,5 @@ func guestErrors() []string {
 type silent struct{}
 
 func (silent) OnDelivery(Receipt) {}
+
+func (silent) OnEvent(EventOutcome) {}

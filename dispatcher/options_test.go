@@ -22,7 +22,9 @@ func TestNew(t *testing.T) {
 		bad.Concurrency, bad.MaxAttempts, bad.Lease = -1, -1, time.Second
 		bad.Retry = Retry{Base: time.Hour, Cap: time.Second}
 		bad.NonRetryable = []string{"sometimes"}
-		_, err := New(Options{Workers: -1, Grace: -1, Consumers: []Consumer{bad, consumerOf("twice", ends(ok())), consumerOf("a\nb", ends(ok()))}})
+		twin, elsewhere := consumerOf("twice", ends(ok())), consumerOf("twice", ends(ok()))
+		twin.Tenant, elsewhere.Tenant = "No", "elsewhere"
+		_, err := New(Options{Workers: -1, Grace: -1, Consumers: []Consumer{bad, twin, elsewhere, consumerOf("a\nb", ends(ok()))}})
 		require.Error(t, err)
 		for _, want := range []string{
 			"no queue", "no signed context", "-1 workers", "grace of -1ns", `two consumers are named "twice"`, "no guest",
@@ -31,6 +33,7 @@ func TestNew(t *testing.T) {
 			require.ErrorContains(t, err, want)
 		}
 		require.NotContains(t, err.Error(), "a\nb")
+		require.Equal(t, 1, strings.Count(err.Error(), "two consumers"), "another tenant may give the same name")
 	})
 	t.Run("DefaultsComeFromTheTableOfLimits", func(t *testing.T) {
 		r := newRig(t, Consumer{Name: "c", Tenant: tenant, Topic: topic, Guest: ends(ok()), Limits: limits.DefaultGuest()})

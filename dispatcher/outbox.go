@@ -70,6 +70,22 @@ func (o *outbox) noteRefusal(topic string, err error) {
 	}
 }
 
+// noteFailure remembers that a message was not stored, unless it never will be.
+func (o *outbox) noteFailure(topic string, err error) {
+	if _, isRefusal := refusedBy(err); isRefusal {
+		o.noteRefusal(topic, err)
+	} else if o.refused == nil {
+		o.refused = &refusedOutbox{why: messaging.Unavailable}
+	}
+}
+
+// noteNoRoom remembers that too many of others are in the way.
+func (o *outbox) noteNoRoom() {
+	if o.refused == nil {
+		o.refused = &refusedOutbox{why: messaging.QuotaExceeded}
+	}
+}
+
 // parentOf returns the message that a published one has as its parent: that which the guest names as the cause, or the first
 // of the call. Its chain counts as the longest of all that may have led there.
 func (o *outbox) parentOf(m messaging.Message) (parent substrate.Message) {

@@ -37,6 +37,12 @@ func (c *consumer) blank(message string, attempt int) Receipt {
 	}
 }
 
+// ofOlder returns the receipt of a message that shares the end of a newer one, whose receipt r is.
+func (r Receipt) ofOlder(d *delivery) Receipt {
+	r.Message, r.Attempt, r.Published, r.Fuel, r.Wall, r.HostCalls = d.Message.ID, d.Attempt, 0, 0, 0, 0
+	return r
+}
+
 // discard reports a delivery that couldn't be settled: the message is another holder's, or will be.
 func (c *consumer) discard(d *delivery, reason string) {
 	r := c.receipt(d, decision{reason: reason}, 0)
@@ -46,9 +52,13 @@ func (c *consumer) discard(d *delivery, reason string) {
 
 // reportBuried reports a message that a claim buried because its attempts were used up.
 func (c *consumer) reportBuried(dead substrate.DeadLetter) {
+	c.publishReceipt(c.buriedReceipt(dead), nil)
+}
+
+func (c *consumer) buriedReceipt(dead substrate.DeadLetter) Receipt {
 	r := c.blank(dead.ID, dead.Attempts)
 	r.Verdict, r.Reason = substrate.Bury.String(), sanitize(dead.Reason)
-	c.publishReceipt(r, nil)
+	return r
 }
 
 // reportQuarantined reports a message that a claim found not to check. Nobody is given it any more.

@@ -45,6 +45,7 @@ func (c *consumer) call(p phases, j *job, deliveries []*delivery, d time.Duratio
 	}
 	bounds := c.Limits
 	bounds.CallDuration = d
+	a := &asker{consumer: c, phases: p, job: j, run: r}
 	options := messaging.CallOptions{
 		Message:  messages[0],
 		More:     messages[1:],
@@ -53,17 +54,21 @@ func (c *consumer) call(p phases, j *job, deliveries []*delivery, d time.Duratio
 		Config:   c.Config,
 		Admit:    r.outbox.admit,
 		Withdraw: r.outbox.withdraw,
+		Request:  a.request,
+		Reply: func(to, m messaging.Message) (messaging.Admission, *messaging.PublishError) {
+			return c.reply(r, to, m)
+		},
 		Draining: func() bool { return p.claim.Err() != nil },
 		Log:      func(stream string, line []byte) { c.guestWrote(deliveries[0], stream, line) },
 	}
 	if r.values != nil {
 		options.Store = r.values
 	}
-	call := messaging.NewCall(options)
-	r.outcome = c.runGuest(p, j, call)
+	a.call = messaging.NewCall(options)
+	r.outcome = c.runGuest(p, j, a.call)
 	j.turn.spent(r.outcome.FuelUsed)
 	if r.outcome.Class == runtime.OK {
-		r.published = call.Outbox()
+		r.published = a.call.Outbox()
 	}
 	c.logTexts(r)
 	return r
@@ -85,6 +90,7 @@ func (c *consumer) logTexts(r *run) {
 func (c *consumer) runGuest(p phases, j *job, call *messaging.Call) (out runtime.Outcome) {
 	ctx, cancel := context.WithCancelCause(j.ctx)
 	defer cancel(nil)
+	j.cut = cancel
 	defer context.AfterFunc(p.run, func() { cancel(context.Cause(p.run)) })()
 	defer func() {
 		if err := c.recovered(j.deliveries[0], recover()); err != nil {
@@ -119,6 +125,9 @@ func (c *consumer) conclude(r *run) {
 func (r *run) seal(acked map[string]bool) ([]substrate.Message, error) {
 	var commits []messaging.Outgoing
 	for _, p := range r.published {
+		if _, is := p.Token.(*reply); is {
+			continue
+		}
 		cause := causeOf(p)
 		if (cause == "" && len(acked) == len(r.deliveries)) || acked[cause] {
 			commits = append(commits, p)
@@ -149,6 +158,9 @@ func (r *run) shares() bool {
 
 // causeOf returns the id of the message because of which another was published, "" for all of the call.
 func causeOf(p messaging.Outgoing) string {
+	if r, is := p.Token.(*reply); is {
+		return r.request
+	}
 	if p.Message.Options == nil {
 		return ""
 	}

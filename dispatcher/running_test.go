@@ -134,6 +134,8 @@ func (ackPrinter) OnDelivery(r Receipt) {
 	fmt.Printf("%s %s %d %s\n", r.Verdict, r.Message, r.Attempt, r.Reason)
 }
 
+func (ackPrinter) OnEvent(EventOutcome) {}
+
 // TestChildThatIsKilled drains a log with a guest that kills its process on poison.
 func TestChildThatIsKilled(t *testing.T) {
 	dir := os.Getenv(killerVariable)

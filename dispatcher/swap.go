@@ -118,6 +118,7 @@ func (d *Dispatcher) replace(plan []Consumer) (added []*consumer) {
 		added = append(added, next[i])
 	}
 	d.consumers, d.logs = next, logs
+	d.shared.audience.set(plan)
 	return added
 }
 

@@ -1,7 +1,6 @@
 package dispatcher
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"time"
@@ -14,7 +13,8 @@ import (
 //
 // A turn may be alone: it begins once all that run have ended, and nothing begins before it is over.
 //
-// Who comes next is decided by next alone; the rest doesn't know. It is safe for concurrent use.
+// Who comes next is decided by next alone; the rest doesn't know. What is done in a turn is done on a goroutine of the worker:
+// see perform.go. It is safe for concurrent use.
 type workers struct {
 	mu      sync.Mutex
 	free    int
@@ -27,13 +27,17 @@ type workers struct {
 	caps    map[string]Caps  // likewise: none
 	start   time.Time        // from which seconds are counted
 	used    usage            // by all tenants
+
+	begun      []*turn        // granted turns whose work is known and that nobody performs yet
+	performers sync.WaitGroup // goroutines that perform turns
 }
 
 // tenantTurns are the consumers of one tenant.
 type tenantTurns struct {
 	share      Share
 	most       int    // turns at once
-	used       usage  // its running are the turns that are not over
+	used       usage  // its running are the turns that are not over, nor away
+	away       int    // turns that left their worker: each keeps what it runs in, and counts for most
 	lastServed uint64 // the value of workers.served at its last turn
 	held       uint64 // how often it was passed over because it had as many turns as it may
 	consumers  map[string]*consumerTurns
@@ -44,24 +48,52 @@ type tenantTurns struct {
 type consumerTurns struct {
 	lastServed uint64
 	turns      ring[*turn]
+	back       ring[*turn] // that had begun before: they come first
+}
+
+func (c *consumerTurns) len() int { return c.turns.len() + c.back.len() }
+
+func (c *consumerTurns) push(t *turn) {
+	if t.state == turnReturning {
+		c.back.push(t)
+	} else {
+		c.turns.push(t)
+	}
+}
+
+// pop takes the turn that comes first; there must be one.
+func (c *consumerTurns) pop() *turn {
+	if c.back.len() > 0 {
+		return c.back.pop()
+	}
+	return c.turns.pop()
 }
 
 // turn is a place in the queue for a worker, and then the right to use one.
 type turn struct {
 	workers *workers
+	of      turnOwner
 	tenant  *tenantTurns
-	granted chan struct{} // closed when the worker is there
 	alone   bool          // nothing runs beside it
-	state   turnState     // guarded by workers.mu
+	state   turnState     // guarded by workers.mu, as all below
+	work    *work         // what is done in it; nil until that is known
 	began   time.Time     // when it was granted
 	fuel    int64         // that it used: see spent
+	back    chan struct{} // closed when it has a worker again: see leave.go
+	ran     time.Duration // with a worker, before it left
+	counted float64       // as its cost, before it left
 }
+
+// turnOwner says whose turn it is.
+type turnOwner struct{ tenant, consumer string }
 
 type turnState uint8
 
 const (
 	turnWaiting turnState = iota
 	turnGranted
+	turnAway      // it gave its worker back, and will want one again
+	turnReturning // it waits for one again
 	turnOver
 )
 
@@ -75,27 +107,13 @@ func (w *workers) seconds(at time.Time) float64 { return at.Sub(w.start).Seconds
 
 // enqueue takes a place in the queue, for a turn that is alone or not. The turn must be ended by done.
 func (w *workers) enqueue(tenant, consumer string, alone bool) *turn {
-	t := &turn{workers: w, granted: make(chan struct{}), alone: alone}
+	t := &turn{workers: w, of: turnOwner{tenant, consumer}, alone: alone}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.push(tenant, consumer, t)
+	w.push(t)
 	w.grant()
+	w.launch()
 	return t
-}
-
-// wait returns nil once the turn has come, or the error of the first context that is done. Its caller may then run a
-// guest, and ends the turn in either case.
-func (t *turn) wait(stop, held context.Context) error {
-	select {
-	case <-t.granted:
-	case <-stop.Done():
-	case <-held.Done():
-	}
-	// A turn that came together with a reason not to run doesn't count.
-	if err := stop.Err(); err != nil {
-		return err
-	}
-	return held.Err()
 }
 
 // spent adds instructions to what the turn counts for.
@@ -110,22 +128,44 @@ func (t *turn) done() {
 	w := t.workers
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if t.state == turnGranted {
+	w.end(t)
+	w.launch()
+}
+
+// end is done under the lock, without starting what is granted because of it.
+func (w *workers) end(t *turn) {
+	if t.state != turnOver {
+		w.take(t, turnOver)
+	}
+}
+
+// take takes the worker from a turn, if it has one, and gives it to the next one.
+func (w *workers) take(t *turn, then turnState) {
+	switch t.state {
+	case turnGranted:
 		w.free++
 		w.running--
 		w.account(t)
+	case turnAway, turnReturning:
+		t.tenant.away--
+	case turnWaiting, turnOver:
 	}
-	t.state = turnOver
+	if t.state = then; then == turnAway {
+		t.tenant.away++
+	}
 	if w.alone == t {
 		w.alone = nil
 	}
 	w.grant()
 }
 
-// account counts what a turn that ends has cost.
+// account counts what a turn has cost since it was granted.
 func (w *workers) account(t *turn) {
 	now := time.Now()
-	began, c := w.seconds(t.began), cost(now.Sub(t.began), t.fuel)
+	t.ran += now.Sub(t.began)
+	c := cost(t.ran, t.fuel) - t.counted // its fuel is known only once the guest has returned
+	t.counted += c
+	began := w.seconds(t.began)
 	w.used.end(now, began, c)
 	t.tenant.used.end(now, began, c)
 }
@@ -146,18 +186,26 @@ func (w *workers) grant() {
 		}
 		w.begin(t)
 	}
-	if t := w.alone; t != nil && w.running == 0 && t.state == turnWaiting {
+	if t := w.alone; t != nil && w.running == 0 && t.state != turnGranted {
 		w.begin(t)
 	}
 }
 
 func (w *workers) begin(t *turn) {
+	returns := t.state == turnReturning
+	if returns {
+		t.tenant.away--
+	}
 	t.state, t.began = turnGranted, time.Now()
 	w.free--
 	w.running++
 	w.used.begin(w.seconds(t.began))
 	t.tenant.used.begin(w.seconds(t.began))
-	close(t.granted)
+	if returns {
+		close(t.back)
+	} else if t.work != nil {
+		w.begun = append(w.begun, t)
+	}
 }
 
 // forget drops what is known of a consumer that is gone. Its tenant's execution still counts.
@@ -169,25 +217,27 @@ func (w *workers) forget(tenant, consumer string) {
 	}
 }
 
-func (w *workers) push(tenant, consumer string, t *turn) {
-	tt := w.tenants[tenant]
+func (w *workers) push(t *turn) {
+	tt := w.tenants[t.of.tenant]
 	if tt == nil {
-		tt = &tenantTurns{share: w.shares[tenant].withDefaults(), most: w.caps[tenant].turns(), consumers: make(map[string]*consumerTurns)}
-		w.tenants[tenant] = tt
+		tt = &tenantTurns{
+			share: w.shares[t.of.tenant].withDefaults(), most: w.caps[t.of.tenant].turns(), consumers: make(map[string]*consumerTurns),
+		}
+		w.tenants[t.of.tenant] = tt
 	}
-	ct := tt.consumers[consumer]
+	ct := tt.consumers[t.of.consumer]
 	if ct == nil {
 		ct = &consumerTurns{}
-		tt.consumers[consumer] = ct
+		tt.consumers[t.of.consumer] = ct
 	}
 	if len(tt.waiting) == 0 {
 		w.waiting = append(w.waiting, tt)
 	}
-	if ct.turns.len() == 0 {
+	if ct.len() == 0 {
 		tt.waiting = append(tt.waiting, ct)
 	}
 	t.tenant = tt
-	ct.turns.push(t)
+	ct.push(t)
 }
 
 // next takes the turn that comes next out of the queue; nil if none waits that may begin.
@@ -199,12 +249,12 @@ func (w *workers) next() *turn {
 	tt := w.waiting[tenant]
 	consumer := tt.longest()
 	ct := tt.waiting[consumer]
-	t := ct.turns.pop()
+	t := ct.pop()
 	if t.state != turnOver {
 		w.served++
 		tt.lastServed, ct.lastServed = w.served, w.served
 	}
-	if ct.turns.len() == 0 {
+	if ct.len() == 0 {
 		tt.waiting = slices.Delete(tt.waiting, consumer, consumer+1)
 	}
 	if len(tt.waiting) == 0 {
@@ -236,12 +286,15 @@ func (w *workers) owedMost() int {
 	return most
 }
 
-// longest returns the index of the consumer that has waited longest: the least lastServed, the first of them if they are
-// equal.
+// longest returns the index of the consumer that has waited longest, among those of whose turns one may begin: the least
+// lastServed, the first of them if they are equal; -1 if there is none.
 func (tt *tenantTurns) longest() int {
-	least := 0
+	full, least := tt.isFull(), -1
 	for i, ct := range tt.waiting {
-		if ct.lastServed < tt.waiting[least].lastServed {
+		if full && ct.back.len() == 0 {
+			continue
+		}
+		if least < 0 || ct.lastServed < tt.waiting[least].lastServed {
 			least = i
 		}
 	}

@@ -18,10 +18,8 @@ func order(turns map[string]*turn) []string {
 	for len(turns) > 0 {
 		var now string
 		for label, t := range turns {
-			select {
-			case <-t.granted:
+			if t.state == turnGranted {
 				now = label
-			default:
 			}
 		}
 		if now == "" {
@@ -104,10 +102,10 @@ func TestWorkers(t *testing.T) {
 		leaving, staying := w.enqueue("t", "b", false), w.enqueue("t", "c", false)
 		stopped, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.ErrorIs(t, leaving.wait(stopped, t.Context()), context.Canceled)
+		require.ErrorIs(t, leaving.perform(stopped, t.Context(), func() { t.Error("it left") }), context.Canceled)
 		leaving.done()
 		running.done()
-		require.NoError(t, staying.wait(t.Context(), t.Context()))
+		require.NoError(t, staying.perform(t.Context(), t.Context(), func() {}))
 		staying.done()
 		staying.done()
 		require.Equal(t, 1, w.free, "done twice gives one worker back")
@@ -117,7 +115,7 @@ func TestWorkers(t *testing.T) {
 		granted := w.enqueue("t", "a", false)
 		held, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.ErrorIs(t, granted.wait(t.Context(), held), context.Canceled)
+		require.ErrorIs(t, granted.perform(t.Context(), held, func() { t.Error("it was stopped") }), context.Canceled)
 	})
 	t.Run("OneThatIsAloneWaitsForAllAndHoldsUpAll", func(t *testing.T) {
 		w := newWorkers(3, nil, nil)

@@ -33,6 +33,7 @@ const (
 	HandlesPerCall   = 4_096    // live resource handles of one guest call
 	HeldBytes        = 32 * MiB // payloads and metadata that the host holds for one guest call
 	RequestReplies   = 64       // that one request may expect
+	ReplyBytes       = 2 * MiB  // payloads and metadata of all replies to one request
 	GuestModuleBytes = 64 * MiB
 	InitFuel         = 1_000_000_000 // instructions of a module's initialisation, once at deploy
 	InitDuration     = 10 * time.Second
@@ -100,12 +101,16 @@ const (
 	BreakerCalls        = 20          // messages before a breaker says anything
 	BreakerHoldMin      = 5 * time.Second
 	BreakerHoldMax      = 5 * time.Minute
-	FilterBytes         = 4 * KiB // of the expression by which a consumer takes messages
-	FilterNodes         = 256     // operands and operators of it
-	FilterPatternSteps  = 1_000   // of a regular expression in it
-	GuestLogLinesPerSec = 200     // a tenant; as many at once
+	FilterBytes         = 4 * KiB                // of the expression by which a consumer takes messages
+	FilterNodes         = 256                    // operands and operators of it
+	FilterPatternSteps  = 1_000                  // of a regular expression in it
+	WaitingRequests     = 128                    // guests of a host that wait for replies; fewer than IdleInstances, because each keeps an instance
+	TenantWaiting       = 32                     // of them of one tenant
+	RequestMargin       = 100 * time.Millisecond // that waiting leaves of a call's time, but no more than a tenth of what is left of it
+	GuestLogLinesPerSec = 200                    // a tenant; as many at once
 	GuestLogLineBytes   = 1 * KiB
 	SettleAtStop        = 5 * time.Second // that settlements get after the grace period
+	ExpiredBatches      = 256             // of messages that expired together, waiting to be told of; each has some hundred at most
 )
 
 // Bounds of the key-value store that guests share.
@@ -300,6 +305,9 @@ const (
 	NameStoreOps       Name = "store operations"
 	NameBuckets        Name = "buckets of a tenant"
 	NameBackupRecord   Name = "backup record bytes"
+	NameWaiting        Name = "requests that wait for replies"
+	NameTenantWaiting  Name = "requests of a tenant that wait for replies"
+	NameReplyBytes     Name = "bytes of replies"
 	NameRunning        Name = "running deliveries"
 	NameTokenBytes     Name = "token bytes" //nolint:gosec // the name of a bound
 	NameTokenClaims    Name = "token claims"

@@ -81,6 +81,7 @@ func (e *Engine) CompileWithin(ctx context.Context, name string, wasm []byte, g 
 	pages := min(max(g.MemoryBytes, 0)/pageBytes, maxPages)
 	metered, info, err := meter.Instrument(core, meter.Options{
 		MemoryBytes: pages * pageBytes, TableElements: g.TableElements, CallDepth: g.CallDepth, DropInit: true,
+		MergeImports: binding.Interface != "", // of a component
 	})
 	if err != nil {
 		return nil, refused(StageDecode, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/runtime/internal/cow"
 	"github.com/longshore/longshore/runtime/internal/meter"
 	"github.com/longshore/longshore/wasi/messaging"
 )
@@ -20,13 +21,15 @@ import (
 // largest slice is what such a turn can take by surprise; a slice never goes past a multiple of it.
 //
 // The worst turn is to memory that the kernel has not given yet: some microseconds for a page, which a guest touches with
-// three instructions. All pages of surpriseBytes take less than 10 ms. Who has more memory gets the smallest slices.
+// three instructions. All pages of surpriseBytes take less than 10 ms. Who has more such memory gets the smallest slices.
+// Whether it has is looked up after lookYields of them, and again after twice as many each time.
 const (
 	sliceDuration = time.Millisecond
 	firstSlice    = 50_000
 	minSlice      = 10_000
 	maxSlice      = 100_000
 	surpriseBytes = 12 * limits.MiB
+	lookYields    = 16
 )
 
 // fuel is what one call may still use.
@@ -44,10 +47,45 @@ type fuel struct {
 	noted   int64     // used when it was first seen past the last multiple of maxSlice, or where the guest was ended
 	since   time.Time // start of what is measured for the next slice
 	base    int64     // used then
+
+	memory cow.Memory // of the guest; nil while it is initialised
+	small  int        // yields that found much memory that nobody is known to have touched
 }
 
-// fuelKey is the context key of the *fuel of a call.
-type fuelKey struct{}
+// guestContext is the context in which the guest functions of a call run.
+type guestContext struct {
+	context.Context // as messaging.Call.Start makes it
+	fuel            *fuel
+}
+
+// guestKey is the context key of the guestContext.
+type guestKey struct{}
+
+// Value implements context.Context.
+func (c *guestContext) Value(key any) any {
+	if key == (guestKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// fuelOf returns the fuel of the call that a host function was called in. It panics if there is none. The context is
+// nearly always that of the call itself, which is found sooner by its type than by a key.
+func fuelOf(ctx context.Context) *fuel {
+	if c, ok := ctx.(*guestContext); ok {
+		return c.fuel
+	}
+	return fuelAmong(ctx)
+}
+
+// fuelAmong is fuelOf where the context is another one, made of that of the call.
+func fuelAmong(ctx context.Context) *fuel {
+	c, ok := ctx.Value(guestKey{}).(*guestContext)
+	if !ok {
+		panic(errors.New("runtime: a guest ran outside of a call"))
+	}
+	return c.fuel
+}
 
 func newFuel(call *messaging.Call, limit int64) *fuel {
 	return &fuel{call: call, limit: limit, slice: firstSlice, most: maxSlice, since: time.Now()}
@@ -67,17 +105,14 @@ func registerYield(ctx context.Context, r wazero.Runtime) error {
 // yield takes the value of the fuel global and returns its new value, or panics with the typed error that ends the
 // call. math.MinInt64 means that the guest's calls nest too deep.
 func yield(ctx context.Context, guest api.Module, stack []uint64) {
-	f, ok := ctx.Value(fuelKey{}).(*fuel)
-	if !ok {
-		panic(errors.New("runtime: a guest ran outside of a call"))
-	}
+	f := fuelOf(ctx)
 	left := int64(stack[0])
 	if left == math.MinInt64 {
 		depth := f.call.Limits().CallDepth
 		panic(&limits.Error{Name: limits.NameCallDepth, Limit: depth, Actual: depth + 1})
 	}
 	now := time.Now()
-	f.expect(guest.Memory().Size())
+	f.expect(uint64(guest.Memory().Size()))
 	next, err := f.grant(left, now)
 	if err == nil {
 		err = f.call.CheckAt(ctx, now)
@@ -90,11 +125,23 @@ func yield(ctx context.Context, guest api.Module, stack []uint64) {
 }
 
 // expect bounds the slices of a guest with so many bytes of memory.
-func (f *fuel) expect(bytes uint32) {
+func (f *fuel) expect(bytes uint64) {
 	f.most = maxSlice
-	if bytes > surpriseBytes {
-		f.most = minSlice
+	if bytes <= surpriseBytes || f.untouched(bytes) <= surpriseBytes {
+		return
 	}
+	f.most = minSlice
+	if f.small++; f.memory != nil && f.small >= lookYields && f.small&(f.small-1) == 0 {
+		f.memory.Look()
+	}
+}
+
+// untouched returns how many of so many bytes of memory may be work for the kernel.
+func (f *fuel) untouched(bytes uint64) uint64 {
+	if f.memory == nil {
+		return bytes
+	}
+	return bytes - min(bytes, f.memory.Touched())
 }
 
 // grant returns the next value of the guest's fuel, which has left (negative: it overdrew). Whether it fails depends

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"context"
 	"encoding/binary"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/runtime/internal/cow"
 	"github.com/longshore/longshore/wasi/messaging"
 )
 
@@ -90,7 +90,7 @@ func TestFuel_SlicesAimAtTheirDuration(t *testing.T) {
 }
 
 // Each page that a guest touches for the first time takes the kernel as long as thousands of instructions.
-func TestFuel_MuchMemoryHasSmallSlices(t *testing.T) {
+func TestFuel_MuchUntouchedMemoryHasSmallSlices(t *testing.T) {
 	r := wazero.NewRuntime(t.Context())
 	defer func() { require.NoError(t, r.Close(t.Context())) }()
 	const pages = surpriseBytes / pageBytes
@@ -100,15 +100,35 @@ func TestFuel_MuchMemoryHasSmallSlices(t *testing.T) {
 
 	call := messaging.NewCall(messaging.CallOptions{Limits: limits.DefaultGuest()})
 	f := newFuel(call, 1<<60)
-	ctx := context.WithValue(call.Start(t.Context(), nil), fuelKey{}, f)
-	next := func() int64 {
+	memory := &countedMemory{there: pageBytes}
+	f.memory = memory
+	ctx := &guestContext{call.Start(t.Context(), nil), f}
+	most := func() int64 {
 		left := int64(-1)
-		stack := []uint64{uint64(left)}
-		yield(ctx, guest, stack)
-		return int64(stack[0])
+		yield(ctx, guest, []uint64{uint64(left)})
+		return f.most
 	}
-	require.EqualValues(t, firstSlice, next())
+	require.EqualValues(t, maxSlice, most())
 	_, ok := guest.Memory().Grow(1)
 	require.True(t, ok)
-	require.EqualValues(t, minSlice, next())
+	for range lookYields {
+		require.EqualValues(t, minSlice, most())
+	}
+	require.EqualValues(t, maxSlice, most(), "one page was touched")
+	memory.there, memory.touched = 0, 0
+	for range 3 * lookYields {
+		require.EqualValues(t, minSlice, most())
+	}
+	require.Equal(t, 3, memory.looks, "seldomer and seldomer")
 }
+
+// countedMemory is a memory of which so many bytes are there.
+type countedMemory struct {
+	cow.Memory
+	there, touched uint64
+	looks          int
+}
+
+func (m *countedMemory) Touched() uint64 { return m.touched }
+
+func (m *countedMemory) Look() { m.touched, m.looks = m.there, m.looks+1 }

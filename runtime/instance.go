@@ -100,7 +100,7 @@ func (in *instance) restoreGlobals(m *Module) {
 func (in *instance) restoreControls(m *Module) {
 	for i, name := range m.info.Globals {
 		switch name {
-		case m.info.FuelGlobal, m.info.DepthGlobal, m.info.MemoryFailedGlobal:
+		case m.info.FuelGlobal, m.info.MemoryFailedGlobal:
 			in.globals[i].Set(m.snapshot.globals[i])
 		}
 	}

@@ -129,6 +129,7 @@ func (r *run) handle(ctx context.Context) (err error) {
 		return err // making the instance took all the time
 	}
 	in.messages++
+	r.fuel.memory = in.memory
 	r.answers, r.refused, err = r.call.Handle(ctx, in.guest)
 	if err == nil && !time.Now().Before(r.call.Deadline()) {
 		return messaging.ErrTimeout // after the last safe point
@@ -140,12 +141,12 @@ func (r *run) handle(ctx context.Context) (err error) {
 // start begins the call's time and fuel, and returns the context in which its guest functions run.
 func (r *run) start(ctx context.Context, fuelLimit int64) context.Context {
 	r.fuel = newFuel(r.call, fuelLimit)
-	return context.WithValue(r.call.Start(ctx, r.module.binding), fuelKey{}, r.fuel)
+	return &guestContext{r.call.Start(ctx, r.module.binding), r.fuel}
 }
 
 // note reads what an instance used. The guest has returned: nothing runs in it.
 func (r *run) note(c controls, instance api.Module) {
-	r.fuelUsed = r.fuel.used(int64(c.fuel.Get()))
+	r.fuelUsed = r.fuel.used(meter.Fuel(c.fuel.Get()))
 	r.memoryRefused = c.memoryFailed.Get() != 0
 	r.memoryBytes = int64(instance.Memory().Size())
 }

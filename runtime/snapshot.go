@@ -111,7 +111,7 @@ func (m *Module) take(template api.Module, memory cow.Template, fresh []uint64) 
 			if s.globals[i] != 0 {
 				return errOpaqueInit
 			}
-		case m.info.FuelGlobal, m.info.DepthGlobal, m.info.MemoryFailedGlobal:
+		case m.info.FuelGlobal, m.info.MemoryFailedGlobal:
 			s.globals[i] = fresh[i]
 		}
 	}

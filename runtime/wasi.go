@@ -37,7 +37,7 @@ type wasiFunc struct {
 // wasiCall is one call of such a function.
 type wasiCall struct {
 	call   *messaging.Call
-	memory api.Memory
+	module api.Module
 	stack  []uint64
 }
 
@@ -126,9 +126,9 @@ func checkWASI(m wazero.CompiledModule) error {
 // adapt makes f what wazero calls.
 func (f wasiFunc) adapt() api.GoModuleFunc {
 	return func(ctx context.Context, m api.Module, stack []uint64) {
-		c := messaging.FromContext(ctx)
+		c := fuelOf(ctx).call
 		c.Enter(ctx)
-		e := f.call(ctx, wasiCall{call: c, memory: m.Memory(), stack: stack})
+		e := f.call(ctx, wasiCall{call: c, module: m, stack: stack})
 		if len(stack) > 0 { // proc_exit doesn't come back
 			stack[0] = uint64(e)
 		}
@@ -148,6 +148,9 @@ func (f wasiFunc) signature() (params, results []api.ValueType) {
 	}
 	return params, results
 }
+
+// memory returns the memory of the guest.
+func (w wasiCall) memory() api.Memory { return w.module.Memory() }
 
 // arg returns parameter i as an i32.
 func (w wasiCall) arg(i int) uint32 { return api.DecodeU32(w.stack[i]) }
@@ -179,7 +182,7 @@ func wasiSeek(_ context.Context, w wasiCall) errno {
 //
 //	ret count u32, ret bytes u32
 func wasiNoStrings(_ context.Context, w wasiCall) errno {
-	if !w.memory.WriteUint32Le(w.arg(0), 0) || !w.memory.WriteUint32Le(w.arg(1), 0) {
+	if !w.memory().WriteUint32Le(w.arg(0), 0) || !w.memory().WriteUint32Le(w.arg(1), 0) {
 		return errnoFault
 	}
 	return errnoSuccess

@@ -40,7 +40,7 @@ func wasiClockRes(_ context.Context, w wasiCall) errno {
 	if _, ok := clockNow(w.arg(0)); !ok {
 		return errnoInval
 	}
-	if !w.memory.WriteUint64Le(w.arg(1), uint64(messaging.ClockGrain)) {
+	if !w.memory().WriteUint64Le(w.arg(1), uint64(messaging.ClockGrain)) {
 		return errnoFault
 	}
 	return errnoSuccess
@@ -54,7 +54,7 @@ func wasiClockTime(_ context.Context, w wasiCall) errno {
 	if !ok {
 		return errnoInval
 	}
-	if !w.memory.WriteUint64Le(w.arg(2), uint64(ns)) {
+	if !w.memory().WriteUint64Le(w.arg(2), uint64(ns)) {
 		return errnoFault
 	}
 	return errnoSuccess
@@ -86,7 +86,7 @@ func wasiFdstat(_ context.Context, w wasiCall) errno {
 		rights = rightFdRead
 	}
 	binary.LittleEndian.PutUint64(b[fdstatRightsAt:], rights)
-	if !w.memory.Write(w.arg(1), b[:]) {
+	if !w.memory().Write(w.arg(1), b[:]) {
 		return errnoFault
 	}
 	return errnoSuccess
@@ -102,7 +102,7 @@ func wasiRead(_ context.Context, w wasiCall) errno {
 	if w.arg(2) > maxIovecs {
 		return errnoInval
 	}
-	if !w.memory.WriteUint32Le(w.arg(3), 0) {
+	if !w.memory().WriteUint32Le(w.arg(3), 0) {
 		return errnoFault
 	}
 	return errnoSuccess
@@ -123,21 +123,21 @@ func wasiWrite(_ context.Context, w wasiCall) errno {
 	if w.arg(2) > maxIovecs {
 		return errnoInval
 	}
-	iovecs, ok := w.memory.Read(w.arg(1), w.arg(2)*iovecBytes)
+	iovecs, ok := w.memory().Read(w.arg(1), w.arg(2)*iovecBytes)
 	if !ok {
 		return errnoFault
 	}
 	var n uint32
 	for ; len(iovecs) > 0; iovecs = iovecs[iovecBytes:] {
 		ptr, size := binary.LittleEndian.Uint32(iovecs), binary.LittleEndian.Uint32(iovecs[4:])
-		b, ok := w.memory.Read(ptr, size)
+		b, ok := w.memory().Read(ptr, size)
 		if !ok {
 			return errnoFault
 		}
 		w.call.WriteLog(stream, b)
 		n += size
 	}
-	if !w.memory.WriteUint32Le(w.arg(3), n) {
+	if !w.memory().WriteUint32Le(w.arg(3), n) {
 		return errnoFault
 	}
 	return errnoSuccess
@@ -147,7 +147,7 @@ func wasiWrite(_ context.Context, w wasiCall) errno {
 //
 //	ptr, len
 func wasiRandom(ctx context.Context, w wasiCall) errno {
-	b, ok := w.memory.Read(w.arg(0), w.arg(1))
+	b, ok := w.memory().Read(w.arg(0), w.arg(1))
 	if !ok {
 		return errnoFault
 	}

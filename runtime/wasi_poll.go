@@ -46,11 +46,11 @@ func wasiPoll(ctx context.Context, w wasiCall) errno {
 	if n == 0 || n > maxPollSubs {
 		return errnoInval
 	}
-	in, ok := w.memory.Read(w.arg(0), n*subscriptionBytes)
+	in, ok := w.memory().Read(w.arg(0), n*subscriptionBytes)
 	if !ok {
 		return errnoFault
 	}
-	out, ok := w.memory.Read(w.arg(1), n*eventBytes)
+	out, ok := w.memory().Read(w.arg(1), n*eventBytes)
 	if !ok {
 		return errnoFault
 	}
@@ -68,7 +68,7 @@ func wasiPoll(ctx context.Context, w wasiCall) errno {
 			events++
 		}
 	}
-	if !w.memory.WriteUint32Le(w.arg(3), events) {
+	if !w.memory().WriteUint32Le(w.arg(3), events) {
 		return errnoFault
 	}
 	return errnoSuccess

@@ -137,6 +137,24 @@ func (l *Log) DeadLetter(ctx context.Context, tenant, topic, id string) (DeadLet
 	return letters[0], m, err
 }
 
+// DeadMessage returns the message of a dead letter that a claim or Options.Expired told of.
+//
+// Errors: ErrNotFound if it is no more, or its record does not check.
+func (l *Log) DeadMessage(ctx context.Context, d DeadLetter) (Message, error) {
+	if err := ctx.Err(); err != nil {
+		return Message{}, err
+	}
+	t := l.find(TopicName{d.Tenant, d.Topic})
+	if t == nil {
+		return Message{}, ErrNotFound
+	}
+	m, err := l.message(t, d.Position)
+	if err != nil && unreadable(err) || err == nil && m.ID != d.ID {
+		return Message{}, ErrNotFound
+	}
+	return m, err
+}
+
 // Redrive says which dead letters go back to their lane, and on whose word.
 type Redrive struct {
 	Filter   DeadLetterFilter

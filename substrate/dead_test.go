@@ -171,6 +171,34 @@ func TestDeadLetterListIsPaged(t *testing.T) {
 	require.Len(t, deadLetters(t, l, DeadLetterFilter{After: page[len(page)-1].Position}), 1)
 }
 
+func TestDeadMessage(t *testing.T) {
+	l := openLog(t, t.TempDir())
+	buryN(t, l, 2)
+	letters := deadLetters(t, l, DeadLetterFilter{})
+	t.Run("IsTheOneThatDied", func(t *testing.T) {
+		m, err := l.DeadMessage(t.Context(), letters[1])
+		require.NoError(t, err)
+		require.Equal(t, letters[1].ID, m.ID)
+		require.Equal(t, "m000001", string(m.Payload))
+	})
+	t.Run("IsNoneOfAnotherIDAtItsPlace", func(t *testing.T) {
+		other := letters[1]
+		other.ID = letters[0].ID
+		_, err := l.DeadMessage(t.Context(), other)
+		require.ErrorIs(t, err, ErrNotFound)
+	})
+	t.Run("IsGoneOnceItIsDiscarded", func(t *testing.T) {
+		_, err := l.Discard(t.Context(), testTenant, testTopic, DeadLetterFilter{})
+		require.NoError(t, err)
+		_, err = l.DeadMessage(t.Context(), letters[1])
+		require.ErrorIs(t, err, ErrNotFound)
+	})
+	t.Run("IsNoneOfATopicThatIsNotThere", func(t *testing.T) {
+		_, err := l.DeadMessage(t.Context(), DeadLetter{Tenant: testTenant, Topic: "none", ID: letters[0].ID, Position: 1})
+		require.ErrorIs(t, err, ErrNotFound)
+	})
+}
+
 func TestRedriveNotes(t *testing.T) {
 	dir := t.TempDir()
 	l := openLog(t, dir)

@@ -21,6 +21,16 @@ func (l *Log) MintID() string { return l.mint.next(time.Now()).String() }
 //
 // It refuses with *NameError (names, ids), *limits.Error (sizes), *DepthError, *RateError, ErrStorageFull, ErrClosed.
 func (l *Log) Publish(ctx context.Context, msgs ...Message) ([]Receipt, error) {
+	return l.publish(ctx, nil, msgs)
+}
+
+// PublishHeld is Publish for whoever handles messages: it stores nothing, and returns ErrLeaseLost, if one of the leases is
+// another's, or nobody's, at that moment.
+func (l *Log) PublishHeld(ctx context.Context, held []Lease, msgs ...Message) ([]Receipt, error) {
+	return l.publish(ctx, held, msgs)
+}
+
+func (l *Log) publish(ctx context.Context, held []Lease, msgs []Message) ([]Receipt, error) {
 	if len(msgs) == 0 {
 		return nil, nil
 	}
@@ -30,6 +40,11 @@ func (l *Log) Publish(ctx context.Context, msgs ...Message) ([]Receipt, error) {
 	}
 	p := &publishing{frame: publishFrame{entries: entries}, receipts: make([]Receipt, len(msgs))}
 	p.request = request{bytes: bytes, need: needMuch, abandonable: true, plan: func(now time.Time) (frame, error) {
+		for _, lease := range held {
+			if l.holds(lease) == nil {
+				return nil, ErrLeaseLost
+			}
+		}
 		if err := l.planPublish(&p.frame, p.receipts, now, false); err != nil || len(p.frame.entries) == 0 {
 			return nil, err
 		}

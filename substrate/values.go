@@ -217,7 +217,7 @@ func sumKeys(keys []string, more bool) uint64 {
 }
 
 // SettleValues is Settle, and changes values in the same commit, given that everything in changes that was read is still as
-// it was: else the error is ErrConflict, and nothing has changed. Writes need an Ack, as an outbox does.
+// it was: else the error is ErrConflict, and nothing has changed. Writes need an Ack.
 func (l *Log) SettleValues(ctx context.Context, settlements []Settlement, outbox []Message, changes ValueChanges) error {
 	if err := changes.validate(settlements); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 )
 
 // fuel measures what counting instructions costs: metered guests over plain ones, and the same for wasmtime. A message of
-// 50 ms hides what a message costs by itself.
+// 10 ms hides what a message costs by itself, and is short enough that some are not disturbed.
 func (b *bench) fuel(ctx context.Context) error {
 	bare, err := newWasmtime(false, b.computing())
 	if err != nil {
@@ -29,7 +29,7 @@ func (b *bench) fuel(ctx context.Context) error {
 			return err
 		}
 		times, err := interleaved(
-			b.rounds,
+			5*b.rounds,
 			func() error { return b.plain.run(ctx, w.guest, w.number, w.amount, want) },
 			func() error { return b.kept.run(ctx, w.guest, w.number, w.amount, want) },
 			func() error { return bare.run(w.guest, w.number, w.amount, want) },

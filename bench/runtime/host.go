@@ -11,9 +11,9 @@ import (
 
 // hostCalls compares a call of the host with the least that wazero can do: a function that does nothing.
 func (b *bench) hostCalls(ctx context.Context) error {
-	const calls = 1_000_000
+	const calls = 200_000
 	times, err := interleaved(
-		b.rounds,
+		5*b.rounds,
 		func() error { return b.plain.run(ctx, guestC, cCalls, calls, 0) },
 		func() error { return b.kept.run(ctx, guestC, cCalls, calls, 0) },
 	)

@@ -7,7 +7,7 @@ type workload struct {
 	name   string
 	guest  string // the module that holds it
 	number uint32 // by which the module knows it
-	amount uint32 // takes about 50 ms
+	amount uint32 // takes about 10 ms
 	little uint32 // an amount that an interpreter manages in a moment
 }
 
@@ -28,14 +28,14 @@ const (
 // workloads lists what fuel is measured on.
 func workloads() []workload {
 	return []workload{
-		{"c_sha256", guestC, 0, 8, 1},
-		{"c_sieve", guestC, 1, 5_000_000, 200_000},
-		{"c_json", guestC, 2, 16, 1},
-		{"c_fib", guestC, 3, 36, 18},
-		{"c_matmul", guestC, 4, 12, 1},
-		{"go_json", guestGo, 0, 40, 1},
-		{"go_sha256", guestGo, 1, 16, 1},
-		{"go_sort", guestGo, 2, 150_000, 2_000},
+		{"c_sha256", guestC, 0, 1, 1},
+		{"c_sieve", guestC, 1, 1_500_000, 200_000},
+		{"c_json", guestC, 2, 4, 1},
+		{"c_fib", guestC, 3, 32, 18},
+		{"c_matmul", guestC, 4, 4, 1},
+		{"go_json", guestGo, 0, 5, 1},
+		{"go_sha256", guestGo, 1, 8, 1},
+		{"go_sort", guestGo, 2, 50_000, 2_000},
 	}
 }
 

@@ -194,7 +194,7 @@ func TestRollout(t *testing.T) {
 		require.Contains(t, p.stderr.String(), "is not read")
 	})
 	t.Run("NoBuildCommandIsRunAndNoPathIsRead", func(t *testing.T) {
-		s.write(a+", build: [touch, built]", b)
+		s.write(a+", limits: {fuel: 5000}, build: [touch, built]", b)
 		ok(t, dir, "apply", "-f", manifest)
 		require.NoFileExists(t, filepath.Join(s.dir, "built"))
 		require.NoError(t, os.Remove(filepath.Join(s.dir, "a.wasm")))

@@ -292,6 +292,8 @@ typedef struct {
   ls_block_ *blocks, *block;
   uintptr_t at, end; /* what is free; 0 before the first call */
   uint32_t client;   /* the delivery's, or 0 */
+  uint32_t kept;     /* messages that were published and whose handles are left to the host, */
+  size_t kept_bytes; /* and their payloads */
   union { ls_abi_unit_ unit; ls_outcome outcome; ls_abi_outcomes_ outcomes; } answer;
 } ls_state_;
 
@@ -551,6 +553,20 @@ static inline uint32_t ls_lower_(const ls_message *m) {
   return handle;
 }
 
+/* What is left to the host until the handler has returned, when it takes all handles back: giving back each costs a call. */
+#define LS_KEPT_MESSAGES_ 256
+#define LS_KEPT_BYTES_ (1024 * 1024)
+
+/* Gives back the handle of a message that was published, unless the delivery has few. */
+static inline void ls_published_(uint32_t handle, const ls_message *m) {
+  if (ls_state.kept < LS_KEPT_MESSAGES_ && m->data.size <= LS_KEPT_BYTES_ - ls_state.kept_bytes) {
+    ls_state.kept++;
+    ls_state.kept_bytes += m->data.size;
+    return;
+  }
+  ls_abi_drop_message_(handle);
+}
+
 /* Publishes a message when the handler has answered LS_OK. The host checks it now. */
 static inline ls_error ls_send(ls_text topic, const ls_message *m) {
   ls_error e = ls_connect_();
@@ -587,7 +603,7 @@ static inline ls_result ls_publish(ls_text topic, const ls_message *m, const ls_
   }
   ls_abi_publish_ arguments = {ls_state.client, topic, ls_lower_(m), ls_lower_options_(options)};
   ls_abi_publish_one_(&arguments, &result);
-  ls_abi_drop_message_(arguments.message);
+  ls_published_(arguments.message, m);
   return result;
 }
 
@@ -602,8 +618,8 @@ static inline ls_abi_outgoing_ *ls_lower_batch_(const ls_outgoing *batch, size_t
   return list;
 }
 
-static inline void ls_drop_batch_(const ls_abi_outgoing_ *list, size_t count) {
-  for (size_t i = 0; i < count; i++) ls_abi_drop_message_(list[i].message);
+static inline void ls_batch_published_(const ls_abi_outgoing_ *list, const ls_outgoing *batch, size_t count) {
+  for (size_t i = 0; i < count; i++) ls_published_(list[i].message, batch[i].message);
 }
 
 /* Publishes many messages in one call to the host. Some may be refused and the others accepted: see ls_all_accepted. */
@@ -617,7 +633,7 @@ static inline ls_batch_result ls_publish_batch(const ls_outgoing *batch, size_t 
   }
   ls_abi_outgoing_ *list = ls_lower_batch_(batch, count);
   ls_abi_publish_batch_(ls_state.client, list, count, &result);
-  ls_drop_batch_(list, count);
+  ls_batch_published_(list, batch, count);
   return result;
 }
 
@@ -632,7 +648,7 @@ static inline ls_atomic_result ls_publish_atomic(const ls_outgoing *batch, size_
   }
   ls_abi_outgoing_ *list = ls_lower_batch_(batch, count);
   ls_abi_publish_atomic_(ls_state.client, list, count, &result);
-  ls_drop_batch_(list, count);
+  ls_batch_published_(list, batch, count);
   return result;
 }
 
@@ -692,6 +708,8 @@ static inline void ls_end_(const ls_message *messages, size_t count) {
   for (size_t i = 0; i < count; i++) ls_abi_drop_message_(messages[i].handle);
   if (ls_state.client != 0) ls_abi_drop_client_(ls_state.client);
   ls_state.client = 0;
+  ls_state.kept = 0;
+  ls_state.kept_bytes = 0;
 }
 
 static inline ls_abi_error_ ls_lower_error_(ls_error e) {

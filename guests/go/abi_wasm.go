@@ -37,6 +37,21 @@ func abiMessageSetMetadata(message uint32, pairs *uint64, length uint32)
 //go:wasmimport wasi:messaging/producer@0.2.0-draft send
 func abiSend(client uint32, topic string, message uint32, ret *area)
 
+//go:wasmimport wasi:messaging/request-reply@0.2.0-draft [constructor]request-options
+func abiRequestOptionsNew() uint32
+
+//go:wasmimport wasi:messaging/request-reply@0.2.0-draft [method]request-options.set-timeout-ms
+func abiRequestOptionsSetTimeout(options, millis uint32)
+
+//go:wasmimport wasi:messaging/request-reply@0.2.0-draft [method]request-options.set-expected-replies
+func abiRequestOptionsSetReplies(options, replies uint32)
+
+//go:wasmimport wasi:messaging/request-reply@0.2.0-draft request
+func abiRequest(client uint32, topic string, message, some, options uint32, ret *area)
+
+//go:wasmimport wasi:messaging/request-reply@0.2.0-draft reply
+func abiReply(to, message uint32, ret *area)
+
 //go:wasmimport longshore:messaging/publisher@0.1.0 publish-batch
 func abiPublishBatch(client uint32, batch *uint64, length uint32, ret *area)
 

@@ -87,6 +87,7 @@ type consumerFile struct {
 	Publish      []grant                `json:"publish,omitempty" jsonschema:"maxItems=256,uniqueItems=true,title=a list of topics" jsonschema_description:"The topics that it may publish to: a name, all below a prefix as in orders/*, or * for all. Default: none."`
 	Clients      []clientName           `json:"clients,omitempty" jsonschema:"maxItems=64,uniqueItems=true,title=a list of names" jsonschema_description:"Names besides default that the guest may give when it opens a messaging client."`
 	Buckets      []bucketName           `json:"buckets,omitempty" jsonschema:"maxItems=64,uniqueItems=true,title=a list of names" jsonschema_description:"Buckets of the tenant whose values it may read and write through wasi:keyvalue. Consumers that name the same bucket share it. Default: none."`
+	Events       *eventsFile            `json:"events,omitempty" jsonschema_description:"Topics of its tenant that are told what becomes of its messages, as CloudEvents. Default: none."`
 	Config       map[string]configValue `json:"config,omitempty" jsonschema:"maxProperties=64,title=a mapping of texts" jsonschema_description:"What the guest reads through wasi:config, by key. Nothing secret: manifests and logs are no place for that."`
 	Batch        *batchFile             `json:"batch,omitempty" jsonschema_description:"How many messages the guest is handed in one call. Its module has to take several. Default: one."`
 	Coalesce     string                 `json:"coalesce,omitempty" jsonschema:"enum=none,enum=latest" jsonschema_description:"Whether a batch has only the newest message of each ordering key. What becomes of it becomes of the older ones. Default: none."`
@@ -94,6 +95,12 @@ type consumerFile struct {
 	Filter       string                 `json:"filter,omitempty" jsonschema:"maxLength=4096,title=an expression such as topic startsWith \"orders/\"" jsonschema_description:"An expression over topic, metadata and verified claims. What it doesn't take is acknowledged without running the guest. Default: all is taken."`
 	Features     []featureName          `json:"features,omitempty" jsonschema:"maxItems=64,uniqueItems=true,title=a list of features" jsonschema_description:"What messages may require of it. A message that requires another is dead-lettered."`
 	NonRetryable []guestFailure         `json:"non_retryable,omitempty" jsonschema:"maxItems=4,uniqueItems=true,title=a list of guest errors" jsonschema_description:"Guest errors that are dead-lettered at once."`
+}
+
+type eventsFile struct {
+	Pickup  topicName `json:"pickup,omitempty" jsonschema_description:"Where it is told that an attempt begins. Default: nowhere."`
+	Success topicName `json:"success,omitempty" jsonschema_description:"Where it is told that a message was handled. Default: nowhere."`
+	Death   topicName `json:"death,omitempty" jsonschema_description:"Where it is told that a message became a dead letter, whoever buried it. Default: nowhere."`
 }
 
 type breakerFile struct {

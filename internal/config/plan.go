@@ -39,6 +39,7 @@ type Consumer struct {
 	Config          [][2]string // key and value that the guest reads, sorted by key
 	Batch           Batch
 	Breaker         Breaker
+	Events          Events   // topics of the tenant
 	Filter          string   // expression over a message; "" takes all
 	Features        []string // that messages may require
 	NonRetryable    []string // guest error cases that are not retried
@@ -211,6 +212,7 @@ func (p *planner) consumer(path string, f *consumerFile) Consumer {
 	}
 	c.Batch = p.batch(path, f, c.Delivery)
 	c.Breaker = p.breaker(path+".breaker", f.Breaker)
+	c.Events = p.events(path+".events", f)
 	p.checkFilter(path+".filter", c.Filter)
 	checkPairs(p.sources, path, c.Delivery)
 	p.checkLane(path, c)

@@ -42,6 +42,7 @@ const actions = {
   refuse,
   publish: publishWithOptions,
   info,
+  features,
 };
 
 function atomic(m) {
@@ -81,6 +82,17 @@ function publishWithOptions(m) {
   if (text === "extension") options.extensions = [["x", "y"]];
   const receipt = publish("out", m, options);
   send("report", `${receipt.id} ${receipt.duplicate ? "duplicate" : "new"}`);
+}
+
+/** What the engine has beside the language, which takes clocks, random numbers and output from the host. */
+function features(m) {
+  console.log(m.text());
+  const random = () => [...crypto.getRandomValues(new Uint8Array(8))].join();
+  const now = Date.now();
+  let report = now > 1_700_000_000_000 && new Date().getTime() >= now ? "the time is now\n" : `the time is ${now}\n`;
+  report += Math.random() === Math.random() ? "random numbers are the same\n" : "random numbers differ\n";
+  report += random() === random() ? "crypto is the same\n" : "crypto differs\n";
+  send("report", report);
 }
 
 function info(m) {

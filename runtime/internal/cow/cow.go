@@ -51,6 +51,11 @@ type Memory interface {
 	// Reset makes the content that of the image, and zero past it. It returns how many pages of the processor it wrote.
 	// After an error the content is undefined, and the memory can only be closed. Views stay valid.
 	Reset() (pages int, err error)
+	// Touched returns how many bytes are known to be in pages of their own, so that writing to them is no work for the
+	// kernel: what Reset or Look found, and what was not given back to the kernel since.
+	Touched() uint64
+	// Look finds out what Touched returns. It takes some microseconds. What it can't find counts as not there.
+	Look()
 	// Trim gives the memory of a memory that was reset back to the kernel, as far as that can be.
 	Trim() error
 	// Close gives everything back. No view may be used afterwards.

@@ -42,9 +42,9 @@ type scanBuffer struct {
 	ranges [scanRanges]scanRange
 }
 
-// restoreScanned restores what PAGEMAP_SCAN finds: pages that are there, or swapped out, and are neither the file's nor
+// findScanned finds private copies by PAGEMAP_SCAN: pages that are there, or swapped out, and are neither the file's nor
 // the page of zeros.
-func (m *mapped) restoreScanned(end uint64) (pages int, err error) {
+func (m *mapped) findScanned(end uint64, each eachRange) (pages int, err error) {
 	if end == 0 {
 		return 0, nil
 	}
@@ -55,7 +55,7 @@ func (m *mapped) restoreScanned(end uint64) (pages int, err error) {
 			return 0, err
 		}
 		for _, r := range m.scan.ranges[:n] {
-			pages += m.put(r.start-base, r.end-base)
+			pages += each(m, r.start-base, r.end-base)
 		}
 		if walked <= at {
 			return 0, fmt.Errorf("PAGEMAP_SCAN stopped %d bytes before the end", base+end-at)
@@ -97,9 +97,9 @@ const (
 	entriesAtOnce = 8192 // entries of one read: 32 MiB of memory with pages of 4 KiB
 )
 
-// restoreRead restores what the entries of /proc/self/pagemap tell: as restoreScanned, but the page of zeros looks like any
+// findRead finds them by the entries of /proc/self/pagemap, as findScanned, but the page of zeros looks like any
 // other.
-func (m *mapped) restoreRead(end uint64) (pages int, err error) {
+func (m *mapped) findRead(end uint64, each eachRange) (pages int, err error) {
 	page := uint64(os.Getpagesize())
 	if m.entries == nil {
 		m.entries = make([]byte, min(entriesAtOnce, uint64(len(m.all))/page)*entryBytes)
@@ -113,7 +113,7 @@ func (m *mapped) restoreRead(end uint64) (pages int, err error) {
 			e := binary.NativeEndian.Uint64(m.entries[i*entryBytes:])
 			if e&(entryPresent|entrySwapped) != 0 && e&entryFile == 0 {
 				at := from + i*page
-				pages += m.put(at, at+page)
+				pages += each(m, at, at+page)
 			}
 		}
 		from += n * page
@@ -134,5 +134,7 @@ func (m *mapped) readEntries(entries []byte, from uint64) error {
 	return nil
 }
 
-// restoreAll restores everything.
-func (m *mapped) restoreAll(end uint64) (pages int, err error) { return m.put(0, end), nil }
+// findAll takes everything for a private copy, which it is once it was restored.
+func (m *mapped) findAll(end uint64, each eachRange) (pages int, err error) {
+	return each(m, 0, end), nil
+}

@@ -71,6 +71,12 @@ func (m *heapMemory) Reset() (pages int, err error) {
 	return len(all) / pageBytes, nil
 }
 
+// Touched implements Memory. It knows nothing.
+func (m *heapMemory) Touched() uint64 { return 0 }
+
+// Look implements Memory.
+func (m *heapMemory) Look() {}
+
 // Trim implements Memory. It does nothing: an instance still points to the memory.
 func (m *heapMemory) Trim() error { return nil }
 

@@ -17,8 +17,9 @@ type mapped struct {
 	high    uint64       // most bytes since the last Reset
 	publish uint64       // what the next Reallocate returns; 0 = what it is asked for
 	resets  int          // since private copies were last given back
+	touched uint64       // bytes in private copies, see Memory.Touched
 	scan    scanBuffer
-	entries []byte // of restoreRead, made when first needed
+	entries []byte // of findRead, made when first needed
 }
 
 // mapOver puts a file's content at the start of a reservation.
@@ -67,15 +68,33 @@ func (m *mapped) Reset() (pages int, err error) {
 		}
 		m.high = m.image.size
 	}
-	if pages, err = m.system.restore(m, max(m.high, m.image.size)); err != nil {
+	if pages, err = m.system.find(m, max(m.high, m.image.size), (*mapped).put); err != nil {
 		return 0, err
 	}
-	m.high = m.image.size
+	m.high, m.touched = m.image.size, uint64(pages)*uint64(os.Getpagesize())
 	if m.resets++; pages > trimPages && m.resets >= trimResets {
 		return pages, m.Trim()
 	}
 	return pages, nil
 }
+
+// Touched implements Memory.
+func (m *mapped) Touched() uint64 { return m.touched }
+
+// Look implements Memory.
+func (m *mapped) Look() {
+	if m.system.pagemap < 0 {
+		return
+	}
+	pages, err := m.system.find(m, m.high, (*mapped).pages)
+	if err != nil {
+		pages = 0
+	}
+	m.touched = uint64(pages) * uint64(os.Getpagesize())
+}
+
+// pages returns the length of a range in pages.
+func (*mapped) pages(from, to uint64) int { return int((to - from) / uint64(os.Getpagesize())) }
 
 // Trim implements Memory.
 func (m *mapped) Trim() error {
@@ -88,6 +107,7 @@ func (m *mapped) giveBack(from, to uint64) error {
 	if from >= to {
 		return nil
 	}
+	m.touched = 0
 	if err := unix.Madvise(m.all[from:to], unix.MADV_DONTNEED); err != nil {
 		return fmt.Errorf("giving memory back: %w", err)
 	}
@@ -112,7 +132,7 @@ func (m *mapped) put(from, to uint64) int {
 	if start := max(from, m.image.data); start < to {
 		clear(m.all[start:to])
 	}
-	return int((to - from) / uint64(os.Getpagesize()))
+	return m.pages(from, to)
 }
 
 // mappedTemplate is a memory whose first bytes are a file that becomes the image.

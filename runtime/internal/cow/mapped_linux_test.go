@@ -113,6 +113,29 @@ func TestImage_LongPieces(t *testing.T) {
 	require.Equal(t, size, bytes.Count(b, []byte{1}))
 }
 
+func TestTouched(t *testing.T) {
+	for _, method := range []Method{Scan, Pagemap} {
+		t.Run(method.String(), func(t *testing.T) {
+			page := uint64(os.Getpagesize())
+			m := memoryOf(t, method, 2*pageBytes, 8*pageBytes)
+			b := m.Reallocate(8 * pageBytes)
+			require.Zero(t, m.Touched())
+			for at := uint64(0); at < 5*pageBytes; at += 2 * page {
+				b[at] = 2
+			}
+			require.Zero(t, m.Touched(), "nobody has looked")
+			m.Look()
+			require.EqualValues(t, 5*pageBytes/2, m.Touched())
+			b[page] = 2
+			_, err := m.Reset()
+			require.NoError(t, err)
+			require.EqualValues(t, 5*pageBytes/2+page, m.Touched(), "what was copied back stays")
+			require.NoError(t, m.Trim())
+			require.Zero(t, m.Touched(), "it is the kernel's again")
+		})
+	}
+}
+
 func TestGivingBack(t *testing.T) {
 	write := func(m *mapped, size uint64) {
 		b := m.Reallocate(size)

@@ -7,11 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// eachRange does something to a range of a memory, and returns its length in pages.
+type eachRange func(m *mapped, from, to uint64) int
+
 // mappedSystem keeps memories in mappings of their own.
 type mappedSystem struct {
 	room    room
 	pagemap int // file descriptor; -1 if the method needs none
-	restore func(m *mapped, end uint64) (pages int, err error)
+	// find gives the private copies below end to each, and adds up their pages.
+	find func(m *mapped, end uint64, each eachRange) (pages int, err error)
 }
 
 func open(m Method) (system, error) {
@@ -20,12 +24,12 @@ func open(m Method) (system, error) {
 	case Heap:
 		return heapSystem{}, nil
 	case Copy:
-		s.restore = (*mapped).restoreAll
+		s.find = (*mapped).findAll
 		return s, nil
 	case Scan:
-		s.restore = (*mapped).restoreScanned
+		s.find = (*mapped).findScanned
 	case Pagemap:
-		s.restore = (*mapped).restoreRead
+		s.find = (*mapped).findRead
 	default:
 		return nil, errors.New("there is no such method")
 	}

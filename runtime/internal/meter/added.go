@@ -8,13 +8,13 @@ import (
 
 // added is what Instrument adds to a module. Indices are those of the rewritten module.
 type added struct {
-	fuel, depth, memoryFailed uint32 // globals
-	yield                     uint32 // the import: (i64) -> i64
-	refill                    uint32 // (i64) -> i64: yields, and adds to the fuel global what was granted
-	overflow                  uint32 // () -> (): yield(math.MinInt64)
-	grow                      uint32 // (i32) -> i32: memory.grow, paid for and noted; only if there is a memory
+	word, memoryFailed uint32 // globals, the first as of word.go
+	yield              uint32 // the import: (i64) -> i64
+	refill             uint32 // (i64) -> i64: yields, and adds to a word and to the global what was granted
+	overflow           uint32 // () -> (): yield(math.MinInt64)
+	grow               uint32 // (i32) -> i32: memory.grow, paid for and noted; only if there is a memory
 
-	callDepth int32
+	callDepth int64
 	maxPages  int64    // of memory
 	segments  []uint32 // bytes of each data segment of the original
 	helpers   []helper // behind grow, in the order in which they were asked for
@@ -37,9 +37,9 @@ func newAdded(m *wasmbin.Module, o *Options) *added {
 	imported := uint32(m.ImportCount(wasmbin.KindFunc))
 	own := imported + 1 + uint32(len(m.Functions))
 	a := &added{
-		fuel: globals, depth: globals + 1, memoryFailed: globals + 2,
+		word: globals, memoryFailed: globals + 1,
 		yield: imported, refill: own, overflow: own + 1, grow: own + 2,
-		callDepth: int32(o.CallDepth), maxPages: maxPages(o.MemoryBytes), indices: map[helperKey]uint32{},
+		callDepth: o.CallDepth, maxPages: maxPages(o.MemoryBytes), indices: map[helperKey]uint32{},
 	}
 	for i := range m.Data {
 		a.segments = append(a.segments, uint32(len(m.Data[i].Bytes)))
@@ -92,46 +92,24 @@ func (a *added) appendTo(m *wasmbin.Module) {
 	}
 }
 
-// enter takes one nested call, or ends the guest. The i32 local n is scratch.
-func (a *added) enter(c *code, n uint32) {
-	c.index(wasmbin.OpGlobalGet, a.depth)
-	c.i32(1)
-	c.op(wasmbin.OpI32Sub)
-	c.index(wasmbin.OpLocalTee, n)
-	c.index(wasmbin.OpGlobalSet, a.depth)
-	c.index(wasmbin.OpLocalGet, n)
-	c.i32(0)
-	c.op(wasmbin.OpI32GeS)
-	c.unless(func() {
-		c.index(wasmbin.OpCall, a.overflow)
-		c.op(wasmbin.OpUnreachable)
-	})
-}
-
-// leave gives one nested call back.
-func (a *added) leave(c *code) {
-	c.index(wasmbin.OpGlobalGet, a.depth)
-	c.i32(1)
-	c.op(wasmbin.OpI32Add)
-	c.index(wasmbin.OpGlobalSet, a.depth)
-}
-
 // pay takes fuel from the global, as many times a constant as the i32 local n says, shifted right, and yields if it is
 // negative then.
 func (a *added) pay(c *code, n uint32, factor, shift int64) {
-	c.index(wasmbin.OpGlobalGet, a.fuel)
+	c.index(wasmbin.OpGlobalGet, a.word)
 	c.index(wasmbin.OpLocalGet, n)
 	c.op(wasmbin.OpI64ExtendI32U)
 	c.i64(factor)
 	c.op(wasmbin.OpI64Mul)
 	c.i64(shift)
-	c.op(wasmbin.OpI64ShrU, wasmbin.OpI64Sub)
-	c.index(wasmbin.OpGlobalSet, a.fuel)
-	c.index(wasmbin.OpGlobalGet, a.fuel)
+	c.op(wasmbin.OpI64ShrU)
+	c.toWord()
+	c.op(wasmbin.OpI64Sub)
+	c.index(wasmbin.OpGlobalSet, a.word)
+	c.index(wasmbin.OpGlobalGet, a.word)
 	c.i64(0)
 	c.op(wasmbin.OpI64LtS)
 	c.ifThen(func() {
-		c.index(wasmbin.OpGlobalGet, a.fuel)
+		c.index(wasmbin.OpGlobalGet, a.word)
 		c.index(wasmbin.OpCall, a.refill)
 		c.op(wasmbin.OpDrop)
 	})
@@ -140,17 +118,23 @@ func (a *added) pay(c *code, n uint32, factor, shift int64) {
 // refillBody is the code of refill. The global gains what was granted, even if what its function has used since the
 // global was written is only in a local: so a call that traps has used the same, whatever the slices were.
 func (a *added) refillBody() wasmbin.Body {
-	const left, refilled = 0, 1
+	const word, left = 0, 1
 	var c code
-	c.index(wasmbin.OpGlobalGet, a.fuel)
-	c.index(wasmbin.OpLocalGet, left)
+	c.index(wasmbin.OpLocalGet, word)
+	c.i64(depthBits)
+	c.op(wasmbin.OpI64ShrS)
+	c.index(wasmbin.OpLocalTee, left)
 	c.index(wasmbin.OpCall, a.yield)
-	c.index(wasmbin.OpLocalTee, refilled)
 	c.index(wasmbin.OpLocalGet, left)
-	c.op(wasmbin.OpI64Sub, wasmbin.OpI64Add)
-	c.index(wasmbin.OpGlobalSet, a.fuel)
-	c.index(wasmbin.OpLocalGet, refilled)
-	c.op(wasmbin.OpEnd)
+	c.op(wasmbin.OpI64Sub)
+	c.toWord()
+	c.index(wasmbin.OpLocalTee, left) // what was granted, from here on
+	c.index(wasmbin.OpGlobalGet, a.word)
+	c.op(wasmbin.OpI64Add)
+	c.index(wasmbin.OpGlobalSet, a.word)
+	c.index(wasmbin.OpLocalGet, word)
+	c.index(wasmbin.OpLocalGet, left)
+	c.op(wasmbin.OpI64Add, wasmbin.OpEnd)
 	return wasmbin.Body{Locals: []wasmbin.LocalGroup{{Count: 1, Type: wasmbin.I64}}, Expr: c}
 }
 

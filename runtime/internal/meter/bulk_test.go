@@ -95,7 +95,7 @@ func TestLongBulkInstructions(t *testing.T) {
 				if got != "ok" {
 					return
 				}
-				used := h.granted - int64(g.global(info.FuelGlobal).Get())
+				used := h.granted - g.left()
 				require.Equal(t, 4+int64(o.bytes)/8, used)
 				require.GreaterOrEqual(t, h.yields, int((o.bytes+piece-1)/piece), "a yield for each piece")
 			})

@@ -49,6 +49,6 @@ func TestChangedGlobal(t *testing.T) {
 		_, info, err := Instrument(changing(append(zeros[:6:6], 0xfc, 8, 0, 0, 0x41, 1, 0x24, 0)...), o)
 		require.NoError(t, err)
 		require.Empty(t, info.ChangedGlobal)
-		require.Len(t, info.Globals, 5)
+		require.Len(t, info.Globals, 4)
 	})
 }

@@ -72,12 +72,15 @@ func (d *differ) run(t *testing.T, rt wazero.Runtime, wasm []byte, info *Info, g
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close(context.Background())) }()
 	g := &guest{Module: m, host: d.host}
+	if info != nil {
+		g.info = *info
+	}
 	return observe(t, m, globals, func() int64 {
 		if info == nil {
 			return 0
 		}
-		used := d.host.granted - int64(g.global(info.FuelGlobal).Get())
-		g.global(info.DepthGlobal).Set(uint64(testOptions().CallDepth))
+		used := d.host.granted - g.left()
+		g.global(info.FuelGlobal).Set(Word(g.left(), testOptions().CallDepth)) // a trap doesn't give it back
 		return used
 	}, seed)
 }

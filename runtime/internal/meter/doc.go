@@ -13,8 +13,8 @@
 //	table.fill, copy, init    1 per element, and table.grow up to the clamp
 //	memory.grow               8,192 per page of 64 KiB, unless it would be refused
 //
-// Fuel is in an i64 global. A function takes it into a local at its start, and gives it back at its end, before calls
-// and before unreachable; behind a call it takes it anew. At function entry, at loop headers and after a bulk
+// Fuel is in an i64 global, together with the call depth: see Word. A function takes it into a local at its start, and gives
+// it back at its end, before calls and before unreachable; behind a call it takes it anew. At function entry, at loop headers and after a bulk
 // instruction has paid, negative fuel makes the guest yield: it calls an import that is given what is left and answers
 // what is left then.
 //
@@ -39,14 +39,17 @@
 //
 // # Call depth
 //
-// A second global holds how many calls may still be nested. A function that calls takes one at entry and gives it back
-// at its end or before a tail call; at none left it yields math.MinInt64, which is never a value of fuel, and must not be
-// answered. Functions that call nothing don't count. A tail call with more parameters or results than fit registers
-// becomes a nested call, because the engine makes one of it.
+// The lower bits of the global hold how many calls may still be nested. A function that calls takes one at entry, in the
+// subtraction that pays for its first block, and gives it back at its end or before a tail call; at none left it yields
+// math.MinInt64, which is never a value of fuel, and must not be answered. Functions that call nothing don't count. A tail
+// call with more parameters or results than fit registers becomes a nested call, because the engine makes one of it. Two
+// globals would be read and written twice for every call: that cost a function that does little but call a fifth of its
+// time.
 //
-//	entry                  body                       end
-//	depth -= 1, check      block T … end              depth += 1
-//	fuel = global          (return is br to the end)  global = fuel
+//	entry                           body                       end
+//	word = global - cost<<20 - 1    block T … end              global = word + 1
+//	overflow if its bit 19 is set   (return is br to the end)
+//	check if it is negative
 //
 // # What else changes
 //

@@ -23,7 +23,7 @@ type rewriter struct {
 	types   []wasmbin.ValueType // of its locals
 	loops   int                 // that have begun
 	inlined int                 // bulk instructions on memory so far
-	fuel    uint32              // index of an i64 local
+	fuel    uint32              // index of an i64 local, see word.go
 	scratch uint32              // index of an i32 local
 }
 
@@ -47,7 +47,7 @@ func (w *rewriter) function(b *wasmbin.Body, t *wasmbin.FuncType) wasmbin.Body {
 	w.begin(t)
 	w.r.Reset(b.Expr, 0, "code")
 	pos := 0
-	segments := w.segment(w.plan.segments, 0)
+	segments := w.plan.segments[1:] // begin has paid for the first
 	var in wasmbin.Instr
 	for w.r.Next(&in) {
 		w.instr(&in)
@@ -66,7 +66,7 @@ func (w *rewriter) locals(b *wasmbin.Body, t *wasmbin.FuncType) []wasmbin.LocalG
 		w.fuel, next = next, next+1
 		groups = append(groups, wasmbin.LocalGroup{Count: 1, Type: wasmbin.I64})
 	}
-	if w.plan.lengths || w.plan.nests {
+	if w.plan.lengths {
 		w.scratch = next
 		groups = append(groups, wasmbin.LocalGroup{Count: 1, Type: wasmbin.I32})
 	}
@@ -84,16 +84,14 @@ func (w *rewriter) entry() bool { return w.plan.segments[0].check == outside }
 
 // begin appends what comes before the body, and opens the block that the body is in.
 func (w *rewriter) begin(t *wasmbin.FuncType) {
-	if w.plan.nests {
-		w.a.enter(&w.out, w.scratch)
-	}
 	if !w.plan.fuel {
 		return
 	}
-	w.reload()
+	w.enter()
 	blockType := w.blocks.results(t.Results)
 	if w.entry() {
 		w.surround(blockType)
+		w.checkOutside(0)
 	}
 	w.out.open(wasmbin.OpBlock, blockType)
 }
@@ -108,12 +106,9 @@ func (w *rewriter) finish(t *wasmbin.FuncType) {
 		for i := range params {
 			params[i] = uint32(i)
 		}
-		w.yieldOutside(params, w.plan.segments[0].cost)
+		w.yieldOutside(params, 0)
 	}
-	w.flush()
-	if w.plan.nests {
-		w.a.leave(&w.out)
-	}
+	w.leave()
 	w.out.op(wasmbin.OpEnd)
 }
 
@@ -128,10 +123,7 @@ func (w *rewriter) segment(s []segment, pos int) []segment {
 		case inline:
 			w.check()
 		case outside:
-			w.out.index(wasmbin.OpLocalGet, w.fuel)
-			w.out.i64(0)
-			w.out.op(wasmbin.OpI64LtS)
-			w.out.index(wasmbin.OpBrIf, 1)
+			w.checkOutside(1)
 		}
 		s = s[1:]
 	}
@@ -271,9 +263,6 @@ func (w *rewriter) tailCall(in *wasmbin.Instr) {
 		w.ret()
 		return
 	}
-	w.flush()
-	if w.plan.nests {
-		w.a.leave(&w.out)
-	}
+	w.leave()
 	call()
 }

@@ -98,12 +98,20 @@ func newGuest(t *testing.T, wasm []byte, o Options, h *meterHost, interpreter bo
 
 // call calls an export as a host does and returns the fuel that it used.
 func (g *guest) call(o Options, name string, args ...uint64) (results []uint64, used int64, err error) {
-	g.global(g.info.FuelGlobal).Set(0)
-	g.global(g.info.DepthGlobal).Set(uint64(o.CallDepth))
+	g.begin(o)
 	g.host.granted, g.host.spent = 0, 0
 	results, err = g.ExportedFunction(name).Call(context.Background(), args...)
-	return results, max(g.host.spent, g.host.granted-int64(g.global(g.info.FuelGlobal).Get())), err
+	return results, max(g.host.spent, g.host.granted-g.left()), err
 }
+
+// begin sets the global for a call.
+func (g *guest) begin(o Options) { g.global(g.info.FuelGlobal).Set(Word(0, o.CallDepth)) }
+
+// left returns the fuel that is left.
+func (g *guest) left() int64 { return Fuel(g.global(g.info.FuelGlobal).Get()) }
+
+// depth returns how many calls may still be nested.
+func (g *guest) depth() int64 { return int64(g.global(g.info.FuelGlobal).Get() & MaxCallDepth) }
 
 func (g *guest) global(name string) api.MutableGlobal {
 	return g.ExportedGlobal(name).(api.MutableGlobal)

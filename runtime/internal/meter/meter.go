@@ -38,12 +38,16 @@ var (
 type Options struct {
 	MemoryBytes   int64 // most linear memory; rounded down to pages of 64 KiB
 	TableElements int64 // most elements of all tables together; at most math.MaxInt32
-	CallDepth     int64 // most nested calls; at most math.MaxInt32
+	CallDepth     int64 // most nested calls; at most MaxCallDepth
 
 	// DropInit leaves out the start section and the content of active data segments, so that an instance comes up
 	// without running guest code and the host can restore a snapshot into it. Where no instruction names a segment, the
 	// data section is gone altogether: a Go guest has tens of thousands, and the engine looks at each of them.
 	DropInit bool
+
+	// MergeImports cuts the numbers off names such as "f [v2]" that modules import. Components may import a name once, so that
+	// wit-component writes these for the second import of f, and those after it.
+	MergeImports bool
 }
 
 // DataSegment is an active data segment that Options.DropInit left out.
@@ -58,8 +62,7 @@ type Info struct {
 	// that Instrument added.
 	Globals []string
 
-	FuelGlobal         string // i64, see the package comment; 0 in a new instance
-	DepthGlobal        string // i32: calls that may still be nested; Options.CallDepth in a new instance
+	FuelGlobal         string // i64: fuel and nested calls, as Word has them; Word(0, Options.CallDepth) in a new instance
 	MemoryFailedGlobal string // i32: 1 after memory.grow was refused
 
 	HasStart    bool   // the module has a start function
@@ -92,10 +95,13 @@ func Instrument(wasm []byte, o Options) (out []byte, info Info, err error) {
 
 func instrument(wasm []byte, caps wasmbin.Caps, o Options) (out []byte, info Info, err error) {
 	o.TableElements = min(max(o.TableElements, 0), math.MaxInt32)
-	o.CallDepth = min(max(o.CallDepth, 0), math.MaxInt32)
+	o.CallDepth = min(max(o.CallDepth, 0), MaxCallDepth)
 	m, err := wasmbin.Decode(wasm, caps)
 	if err != nil {
 		return nil, Info{}, err
+	}
+	if o.MergeImports {
+		mergeImports(m)
 	}
 	if err := reserved(m); err != nil {
 		return nil, Info{}, err

@@ -139,6 +139,13 @@ func TestBulkInstructionsPayByLength(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, int64(4+10), used)
 	})
+	t.Run("AsMuchAsLengthsCanBe", func(t *testing.T) {
+		m := module(wasmFunc{i32To, []byte{0x41, 0, 0xd0, 0x70, 0x20, 0, 0xfc, 17, 0}}) // table.fill(0, null, n)
+		m.Tables = []wasmbin.Table{{Type: wasmbin.FuncRef}}
+		_, used, err := run(t, m, &meterHost{budget: math.MaxUint32 + 3}, math.MaxUint32)
+		require.ErrorIs(t, err, errFuel)
+		require.EqualValues(t, math.MaxUint32+4, used)
+	})
 	t.Run("TableGrow", func(t *testing.T) {
 		m := module(wasmFunc{i32I32, []byte{0xd0, 0x70, 0x20, 0, 0xfc, 15, 0}})
 		m.Tables = []wasmbin.Table{{Type: wasmbin.FuncRef}}
@@ -199,7 +206,11 @@ func TestCallDepth(t *testing.T) {
 	t.Run("IsGivenBack", func(t *testing.T) {
 		_, _, err := g.call(o, "f0", 50)
 		require.NoError(t, err)
-		require.Equal(t, uint64(100), g.global(g.info.DepthGlobal).Get())
+		require.Equal(t, int64(100), g.depth())
+	})
+	t.Run("IsClampedToWhatTheGlobalHolds", func(t *testing.T) {
+		g := newGuest(t, recursive, Options{MemoryBytes: pageBytes, CallDepth: math.MaxInt64}, ample(), false)
+		require.EqualValues(t, MaxCallDepth, g.depth())
 	})
 	t.Run("TailCallsDontNest", func(t *testing.T) {
 		// f0(n): f1(); if n == 0 return; return_call f0(n-1)
@@ -210,7 +221,7 @@ func TestCallDepth(t *testing.T) {
 		g := newGuest(t, m, o, ample(), false)
 		_, _, err := g.call(o, "f0", 10_000)
 		require.NoError(t, err)
-		require.Equal(t, uint64(100), g.global(g.info.DepthGlobal).Get())
+		require.Equal(t, int64(100), g.depth())
 	})
 }
 
@@ -233,7 +244,7 @@ func TestWideTailCallsNest(t *testing.T) {
 			g.global(g.info.Globals[0]).Set(100)
 			_, _, err := g.call(o, "f0", make([]uint64, 7)...)
 			require.NoError(t, err)
-			require.Equal(t, uint64(100), g.global(g.info.DepthGlobal).Get())
+			require.Equal(t, int64(100), g.depth())
 			g.global(g.info.Globals[0]).Set(101)
 			_, _, err = g.call(o, "f0", make([]uint64, 7)...)
 			require.ErrorIs(t, err, errDepth)
@@ -310,11 +321,11 @@ func TestMutableGlobalsAreExported(t *testing.T) {
 		{Type: wasmbin.GlobalType{Type: wasmbin.I32, Mutable: true}, Init: wasmbin.ConstI32(2)},
 	}
 	g := newGuest(t, m.Encode(), testOptions(), ample(), false)
-	require.Len(t, g.info.Globals, 4)
+	require.Len(t, g.info.Globals, 3)
 	require.Equal(t, uint64(2), g.global(g.info.Globals[0]).Get())
-	require.Equal(t, []string{g.info.FuelGlobal, g.info.DepthGlobal, g.info.MemoryFailedGlobal}, g.info.Globals[1:])
-	require.Zero(t, g.global(g.info.FuelGlobal).Get())
-	require.Equal(t, uint64(testOptions().CallDepth), g.global(g.info.DepthGlobal).Get())
+	require.Equal(t, []string{g.info.FuelGlobal, g.info.MemoryFailedGlobal}, g.info.Globals[1:])
+	require.Zero(t, g.left())
+	require.Equal(t, testOptions().CallDepth, g.depth())
 }
 
 func TestReservedNamesAreRefused(t *testing.T) {

@@ -96,8 +96,7 @@ func addGlobals(m *wasmbin.Module, a *added, info *Info) {
 	first := uint32(m.ImportCount(wasmbin.KindGlobal))
 	m.Globals = append(
 		m.Globals,
-		wasmbin.Global{Type: wasmbin.GlobalType{Type: wasmbin.I64, Mutable: true}, Init: wasmbin.ConstI64(0)},
-		wasmbin.Global{Type: wasmbin.GlobalType{Type: wasmbin.I32, Mutable: true}, Init: wasmbin.ConstI32(a.callDepth)},
+		wasmbin.Global{Type: wasmbin.GlobalType{Type: wasmbin.I64, Mutable: true}, Init: wasmbin.ConstI64(int64(Word(0, a.callDepth)))},
 		wasmbin.Global{Type: wasmbin.GlobalType{Type: wasmbin.I32, Mutable: true}, Init: wasmbin.ConstI32(0)},
 	)
 	i := uint32(0)
@@ -110,7 +109,7 @@ func addGlobals(m *wasmbin.Module, a *added, info *Info) {
 	for j := range m.Globals {
 		exportGlobal(m, first+uint32(j), m.Globals[j].Type, info)
 	}
-	info.FuelGlobal, info.DepthGlobal, info.MemoryFailedGlobal = globalName(a.fuel), globalName(a.depth), globalName(a.memoryFailed)
+	info.FuelGlobal, info.MemoryFailedGlobal = globalName(a.word), globalName(a.memoryFailed)
 }
 
 func globalName(i uint32) string { return fmt.Sprintf("%sg%d", ExportPrefix, i) }

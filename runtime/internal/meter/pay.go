@@ -2,18 +2,59 @@ package meter
 
 import "github.com/longshore/longshore/runtime/internal/wasmbin"
 
-// The methods of rewriter in this file append code that works on the fuel, which a function keeps in a local.
+// The methods of rewriter in this file append code that works on the fuel, which a function keeps in a local, with the
+// calls that may still be nested: see word.go.
+
+// enter takes the fuel from its global, and with it pays for the function's first block. A function whose calls nest
+// takes one of them too, which ends the guest if there is none.
+func (w *rewriter) enter() {
+	take := w.plan.segments[0].cost * oneFuel
+	if w.plan.nests {
+		take++
+	}
+	w.out.index(wasmbin.OpGlobalGet, w.a.word)
+	w.take(take)
+	if !w.plan.nests {
+		return
+	}
+	w.out.index(wasmbin.OpLocalGet, w.fuel)
+	w.out.i64(tooDeep)
+	w.out.op(wasmbin.OpI64And, wasmbin.OpI64Eqz)
+	w.out.unless(func() {
+		w.out.index(wasmbin.OpCall, w.a.overflow)
+		w.out.op(wasmbin.OpUnreachable)
+	})
+}
+
+// leave gives the fuel back to its global, and the nested call that enter took.
+func (w *rewriter) leave() {
+	w.out.index(wasmbin.OpLocalGet, w.fuel)
+	if w.plan.nests {
+		w.out.i64(1)
+		w.out.op(wasmbin.OpI64Add)
+	}
+	w.out.index(wasmbin.OpGlobalSet, w.a.word)
+}
 
 // reload takes the fuel from its global.
 func (w *rewriter) reload() {
-	w.out.index(wasmbin.OpGlobalGet, w.a.fuel)
+	w.out.index(wasmbin.OpGlobalGet, w.a.word)
 	w.out.index(wasmbin.OpLocalSet, w.fuel)
 }
 
 // flush gives the fuel back to its global.
 func (w *rewriter) flush() {
 	w.out.index(wasmbin.OpLocalGet, w.fuel)
-	w.out.index(wasmbin.OpGlobalSet, w.a.fuel)
+	w.out.index(wasmbin.OpGlobalSet, w.a.word)
+}
+
+// take sets the fuel to the value on top of the stack less a constant.
+func (w *rewriter) take(n int64) {
+	if n != 0 {
+		w.out.i64(n)
+		w.out.op(wasmbin.OpI64Sub)
+	}
+	w.out.index(wasmbin.OpLocalSet, w.fuel)
 }
 
 // call appends a call, in which the fuel is in its global.
@@ -26,9 +67,15 @@ func (w *rewriter) call(call func()) {
 // pay takes n fuel.
 func (w *rewriter) pay(n int64) {
 	w.out.index(wasmbin.OpLocalGet, w.fuel)
-	w.out.i64(n)
-	w.out.op(wasmbin.OpI64Sub)
-	w.out.index(wasmbin.OpLocalSet, w.fuel)
+	w.take(n * oneFuel)
+}
+
+// checkOutside leaves for where yieldOutside is, so many labels out, if the fuel is negative.
+func (w *rewriter) checkOutside(label uint32) {
+	w.out.index(wasmbin.OpLocalGet, w.fuel)
+	w.out.i64(0)
+	w.out.op(wasmbin.OpI64LtS)
+	w.out.index(wasmbin.OpBrIf, label)
 }
 
 // check yields if the fuel is negative.
@@ -46,8 +93,8 @@ func (w *rewriter) yield() {
 	w.out.index(wasmbin.OpLocalSet, w.fuel)
 }
 
-// yieldOutside closes what surround opened. Who comes there has found its fuel negative: it yields, gets the cost of the
-// header back, which pays again, and goes there again. Some locals become new values, so that it is these that live
+// yieldOutside closes what surround opened. Who comes there has found its fuel negative: it yields, gets back the cost that
+// it will pay again, and goes there again. Some locals become new values, so that it is these that live
 // across the call, in memory, and not those in the registers of the loop.
 func (w *rewriter) yieldOutside(refresh []uint32, cost int64) {
 	w.out.index(wasmbin.OpBr, outsideLabels-1)
@@ -100,6 +147,7 @@ func (w *rewriter) payLength(length func(), shift int64) {
 		w.out.i64(shift)
 		w.out.op(wasmbin.OpI64ShrU)
 	}
+	w.out.toWord()
 	w.out.op(wasmbin.OpI64Sub)
 	w.out.index(wasmbin.OpLocalSet, w.fuel)
 	w.check()

@@ -38,6 +38,7 @@ const (
 	OpI32GeS             Op = 0x4e
 	OpI32LtU             Op = 0x49
 	OpI32LeU             Op = 0x4d
+	OpI64Eqz             Op = 0x50
 	OpI64LtS             Op = 0x53
 	OpI64GtU             Op = 0x56
 	OpI64LeU             Op = 0x58
@@ -53,7 +54,9 @@ const (
 	OpI64Mul             Op = 0x7e
 	OpI64Or              Op = 0x84
 	OpI64Shl             Op = 0x86
+	OpI64ShrS            Op = 0x87
 	OpI64ShrU            Op = 0x88
+	OpI64And             Op = 0x83
 	OpI64ExtendI32U      Op = 0xad
 	OpI32ReinterpretF32  Op = 0xbc
 	OpI64ReinterpretF64  Op = 0xbd

@@ -88,7 +88,9 @@ func (a *admin) addDeployments() {
 	add(a, http.MethodGet, route, "list-deployments", "What runs, of all tenants", http.StatusOK,
 		func(ctx context.Context, _ *none) (*wire.VersionList, error) { return a.Deploy.Current(ctx) })
 	registerFor(a, post("apply", route, "Make a manifest what runs"), deployTimeout, ok,
-		func(ctx context.Context, r *hostApply) (*wire.Deployed, error) { return a.apply(ctx, "", r.IfMatch, r.Body) })
+		func(ctx context.Context, r *hostApply) (*wire.Deployed, error) {
+			return a.apply(ctx, "", r.IfMatch, r.Body)
+		})
 	add(a, http.MethodGet, ofTenant, "list-versions", "The versions that are kept of a tenant's consumers", http.StatusOK,
 		func(ctx context.Context, r *TenantPath) (*wire.VersionList, error) {
 			if err := substrate.ValidTenant(r.Tenant); err != nil {
@@ -97,7 +99,9 @@ func (a *admin) addDeployments() {
 			return a.Deploy.History(ctx, r.Tenant)
 		})
 	registerFor(a, post("apply-tenant", ofTenant, "Make a manifest what runs of a tenant"), deployTimeout, ok,
-		func(ctx context.Context, r *tenantApply) (*wire.Deployed, error) { return a.apply(ctx, r.Tenant, r.IfMatch, r.Body) })
+		func(ctx context.Context, r *tenantApply) (*wire.Deployed, error) {
+			return a.apply(ctx, r.Tenant, r.IfMatch, r.Body)
+		})
 	registerFor(a, post("rollback", ofTenant+"/rollback", "Make an earlier version run again"), deployTimeout, ok, a.rollback)
 	add(a, http.MethodPost, "/admin/v1/tenants/{tenant}/modules/missing", "missing-modules", "Which modules have to be uploaded", http.StatusOK,
 		func(_ context.Context, r *tenantModules) (wire.Modules, error) {

@@ -41,8 +41,8 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 		depth   *substrate.DepthError
 		rate    *substrate.RateError
 		body    *http.MaxBytesError
-		tenant  *substrate.TenantError
 		faults  config.Faults
+		tenant  *substrate.TenantError
 	)
 	switch {
 	case errors.As(err, &known):
@@ -54,6 +54,8 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 		return faultsProblem(faults)
 	case errors.Is(err, rollout.ErrChanged):
 		return problem(http.StatusPreconditionFailed, wire.CodeChanged, err.Error())
+	case errors.Is(err, rollout.ErrHeld):
+		return problem(http.StatusConflict, wire.CodeConflict, err.Error())
 	case errors.Is(err, rollout.ErrNoVersion):
 		return problem(http.StatusNotFound, wire.CodeNotFound, err.Error())
 	case errors.Is(err, rollout.ErrDigest):
@@ -88,14 +90,6 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 	return problem(http.StatusInternalServerError, wire.CodeInternal, "internal error; the host's log says more")
 }
 
-// tenantProblem tells a tenant's rate, which passes, from what it has stored, which goes when somebody is done with it.
-func tenantProblem(e *substrate.TenantError) *wire.Problem {
-	if e.RetryAfter > 0 {
-		return later(problem(http.StatusTooManyRequests, wire.CodeRate, e.Error()), e.RetryAfter)
-	}
-	return problem(http.StatusInsufficientStorage, wire.CodeQuota, e.Error())
-}
-
 // faultsProblem lists what is wrong with a manifest.
 func faultsProblem(faults config.Faults) *wire.Problem {
 	p := problem(http.StatusUnprocessableEntity, wire.CodeManifest, "the manifest is not valid; nothing was changed")
@@ -105,6 +99,14 @@ func faultsProblem(faults config.Faults) *wire.Problem {
 		p.Errors = append(p.Errors, wire.ProblemError{Location: where, Message: strings.TrimPrefix(f.String(), where+": ")})
 	}
 	return p
+}
+
+// tenantProblem tells a tenant's rate, which passes, from what it has stored, which goes when somebody is done with it.
+func tenantProblem(e *substrate.TenantError) *wire.Problem {
+	if e.RetryAfter > 0 {
+		return later(problem(http.StatusTooManyRequests, wire.CodeRate, e.Error()), e.RetryAfter)
+	}
+	return problem(http.StatusInsufficientStorage, wire.CodeQuota, e.Error())
 }
 
 // limitProblem tells a message that is too large from a name that is too long and from too many topics or groups.

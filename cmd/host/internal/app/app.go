@@ -20,6 +20,7 @@ import (
 	"github.com/longshore/longshore/cmd/host/internal/telemetry"
 	"github.com/longshore/longshore/dispatcher"
 	"github.com/longshore/longshore/internal/config"
+	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/runtime"
 	"github.com/longshore/longshore/signedctx"
 	"github.com/longshore/longshore/signedctx/bearer"
@@ -27,7 +28,7 @@ import (
 	"github.com/longshore/longshore/wasi/messaging"
 )
 
-// Options is what a host is made of. All fields but Reload and Chosen are required.
+// Options is what a host is made of. All fields but Reload, Chosen and Beside are required.
 type Options struct {
 	Host *config.Host
 	Plan *config.Plan // the manifest, deployed at the start; one without a File is none
@@ -40,6 +41,8 @@ type Options struct {
 	ReadHost func() (*config.Host, error)
 	// Compiler is the command of a process that compiles one module, see runtime.Options.
 	Compiler []string
+	// Beside runs while the host does, and may replace its consumers. Its error stops the host. nil is nothing.
+	Beside func(ctx context.Context, l *Live) error
 }
 
 const (
@@ -70,9 +73,10 @@ type parts struct {
 	engine     *runtime.Engine
 	metrics    *telemetry.Metrics
 	dispatcher *dispatcher.Dispatcher
+	rollout    *rollout.Deployer
+	deaths     chan []substrate.DeadLetter // of messages that expired, to be told of
 	budgets    *budgets
 	caps       atomic.Pointer[config.Host] // that the log's caps are from
-	rollout    *rollout.Deployer
 	ready      readiness
 	started    time.Time
 }
@@ -99,7 +103,9 @@ func (r *readiness) check() error {
 // open makes the parts in their order: the log first, because its lock says that this host is the only one. A host that
 // answers on the socket is noticed before, without waiting for the lock. The returned function closes what was opened, also when there is an error.
 func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err error) {
-	p = &parts{Options: o, metrics: telemetry.NewMetrics(o.Build), started: time.Now()}
+	p = &parts{
+		Options: o, metrics: telemetry.NewMetrics(o.Build), deaths: make(chan []substrate.DeadLetter, limits.ExpiredBatches), started: time.Now(),
+	}
 	p.caps.Store(o.Host)
 	var closers []func() error
 	closeAll = func() error {
@@ -117,7 +123,7 @@ func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err 
 	}
 	expiries := telemetry.NewExpiries(p.metrics, o.Logger)
 	closers = append(closers, func() error { expiries.Close(); return nil })
-	if p.log, err = OpenLog(ctx, o.Host, expiries.Report); err != nil {
+	if p.log, err = OpenLog(ctx, o.Host, p.expired(expiries)); err != nil {
 		return p, closeAll, err
 	}
 	closers = append(closers, p.log.Close)
@@ -149,11 +155,10 @@ func (p *parts) startConsumers(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open the folder of deployments: %w", err)
 	}
-	p.budgets = newBudgets(p.Host)
 	p.rollout = rollout.New(rollout.Options{
-		Host: p.Host, Store: store, Logger: p.Logger, Swap: p.dispatcher.Swap, Consumer: consumerOf,
+		Host: p.Host, Store: store, Logger: p.Logger, Held: p.Beside != nil, Swap: p.dispatcher.Swap, Consumer: consumerOf,
 		Compile: func(ctx context.Context, c *config.Consumer, wasm []byte) (*runtime.Module, error) {
-			return compileOne(ctx, p.engine, c, wasm, p.budgets.within(c.Tenant))
+			return compileOne(ctx, p.engine, c, wasm, p.budgets)
 		},
 		Lanes: func(ctx context.Context, consumers []config.Consumer) error {
 			return makeLanes(ctx, p.Logger, p.log, consumers)
@@ -161,6 +166,9 @@ func (p *parts) startConsumers(ctx context.Context) error {
 	})
 	if err := p.finishDeletions(ctx); err != nil {
 		return err
+	}
+	if p.Beside != nil {
+		return nil
 	}
 	return p.rollout.Start(ctx, p.Plan, p.Chosen, fmt.Sprintf("local:%d", os.Getuid()))
 }
@@ -210,12 +218,13 @@ func (p *parts) maxAge(tenant, topic string) time.Duration {
 
 // newDispatcher makes a dispatcher without consumers.
 func newDispatcher(p *parts) (*dispatcher.Dispatcher, error) {
+	p.budgets = newBudgets(p.Host)
 	shares := make(map[string]dispatcher.Share, len(p.Host.Shares))
 	for _, s := range p.Host.Shares {
 		shares[s.Tenant] = dispatcher.Share{Weight: s.Weight, FloorPercent: s.FloorPercent}
 	}
 	d, err := dispatcher.New(dispatcher.Options{
-		Shares: shares, Caps: guestCaps(p.Host), MaxAge: p.maxAge,
+		Shares: shares, Caps: guestCaps(p.Host), MaxAge: p.maxAge, Expired: p.deaths,
 		Queue: p.log, Context: p.context, Logger: p.Logger, Observer: p.metrics, Grace: p.Host.Grace,
 	})
 	if err != nil {
@@ -233,6 +242,7 @@ func consumerOf(c *config.Consumer, module *runtime.Module) dispatcher.Consumer 
 		ContextOptional: !c.ContextRequired, Publish: c.Publish, Clients: c.Clients, Buckets: c.Buckets, NonRetryable: c.NonRetryable,
 		Batch:   dispatcher.Batch{Max: c.Batch.Max, Window: c.Batch.Window, Latest: c.Batch.Latest},
 		Breaker: dispatcher.Breaker{Percent: c.Breaker.Percent, Window: c.Breaker.Window, Calls: c.Breaker.Calls},
+		Events:  dispatcher.Events(c.Events),
 		Filter:  c.Filter, Features: c.Features,
 	}
 	for _, p := range c.Config {

@@ -13,14 +13,14 @@ import (
 // Compile reads and compiles the module of every consumer of the plan, in its order. What is wrong with modules comes
 // back as config.Faults, all of them at once, each at the place in the manifest that names the module. Tenants are not bounded.
 func Compile(ctx context.Context, engine *runtime.Engine, plan *config.Plan) ([]*runtime.Module, error) {
+	b := newBudgets(&config.Host{})
 	var faults config.Faults
-	none := newBudgets(&config.Host{})
 	modules := make([]*runtime.Module, len(plan.Consumers))
 	for i := range plan.Consumers {
 		c := &plan.Consumers[i]
 		wasm, err := c.ReadModule()
 		if err == nil {
-			modules[i], err = compileOne(ctx, engine, c, wasm, none.within(c.Tenant))
+			modules[i], err = compileOne(ctx, engine, c, wasm, b)
 		}
 		var fault config.Fault
 		if errors.As(err, &fault) {
@@ -39,8 +39,8 @@ func Compile(ctx context.Context, engine *runtime.Engine, plan *config.Plan) ([]
 
 // compileOne compiles a consumer's module, within the bounds of its tenant. The error is a config.Fault, at the module's place in the manifest, if the module
 // is refused.
-func compileOne(ctx context.Context, engine *runtime.Engine, c *config.Consumer, wasm []byte, w runtime.Within) (*runtime.Module, error) {
-	module, err := engine.CompileWithin(ctx, c.Name, wasm, c.Guest, runtime.Instances(c.Instances), w)
+func compileOne(ctx context.Context, engine *runtime.Engine, c *config.Consumer, wasm []byte, b *budgets) (*runtime.Module, error) {
+	module, err := engine.CompileWithin(ctx, c.Name, wasm, c.Guest, runtime.Instances(c.Instances), b.within(c.Tenant))
 	if ctx.Err() != nil {
 		if module != nil {
 			err = module.Close(context.WithoutCancel(ctx))

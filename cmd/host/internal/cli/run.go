@@ -30,17 +30,22 @@ SIGHUP reads the signing keys again, and of the host config the issuers, grants 
 			if err != nil {
 				return err
 			}
-			return c.run(cmd.Context(), host, plan, manifest != "")
+			return c.run(cmd.Context(), host, plan, manifest != "", nil)
 		},
 	}
 	manifestFlag(cmd, &manifest)
+	c.hostFlags(cmd)
+	return cmd
+}
+
+// hostFlags adds the flags of commands that run a host.
+func (c *command) hostFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&c.settings.ListenHTTP, "http", "", "host:port of the data interface")
 	flags.StringVar(&c.settings.Keys, "keys", "", "folder of the signing keys")
 	flags.StringVar(&c.settings.LogLevel, "log-level", "", "debug, info, warn or error")
 	flags.StringVar(&c.settings.LogFormat, "log-format", "", "json or console")
 	flags.StringVar(&c.settings.Grace, "grace", "", "what running deliveries get when the host stops, as 30s")
-	return cmd
 }
 
 // load reads the host config and the manifest. Without a manifest the plan is empty.
@@ -60,8 +65,10 @@ func (c *command) load(manifest string) (*config.Host, *config.Plan, error) {
 	return host, plan, missingIsUsage(err)
 }
 
-// run runs the host, logging to stderr. chosen says that the manifest was named.
-func (c *command) run(ctx context.Context, host *config.Host, plan *config.Plan, chosen bool) error {
+// run runs the host, logging to stderr, and what is to run beside it, if anything. chosen says that the manifest was named.
+func (c *command) run(
+	ctx context.Context, host *config.Host, plan *config.Plan, chosen bool, beside func(context.Context, *app.Live) error,
+) error {
 	log, err := telemetry.NewLogger(c.Err, host.Log.Level, host.Log.Format)
 	if err != nil {
 		return usage(err)
@@ -73,5 +80,8 @@ func (c *command) run(ctx context.Context, host *config.Host, plan *config.Plan,
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
-	return app.Run(ctx, app.Options{Host: host, Plan: plan, Chosen: chosen, Logger: log, Build: telemetry.ReadBuild(), Reload: reload, ReadHost: c.host, Compiler: command})
+	return app.Run(ctx, app.Options{
+		Host: host, Plan: plan, Chosen: chosen, Logger: log, Build: telemetry.ReadBuild(), Reload: reload, ReadHost: c.host,
+		Compiler: command, Beside: beside,
+	})
 }

@@ -18,11 +18,13 @@ import (
 	"github.com/longshore/longshore/runtime"
 )
 
-// Options are what a Deployer is made of. All fields are required.
+// Options are what a Deployer is made of. All fields but Held are required.
 type Options struct {
 	Host   *config.Host
 	Store  *Store
 	Logger *zap.Logger
+	// Held says that something else decides what runs: every deployment is ErrHeld.
+	Held bool
 	// Compile makes a module ready; a config.Fault says that it is refused.
 	Compile func(ctx context.Context, c *config.Consumer, wasm []byte) (*runtime.Module, error)
 	// Consumer returns an entry with its module as the dispatcher takes it.
@@ -69,8 +71,14 @@ func New(o Options) *Deployer {
 // Tenants returns the tenants of which versions are kept, in any order.
 func (d *Deployer) Tenants() []string { return d.Store.Tenants() }
 
+// ErrHeld says that a host takes no deployments.
+var ErrHeld = errors.New("longshore dev decides what runs here: change the manifest that it watches")
+
 // lock waits for the turn.
 func (d *Deployer) lock(ctx context.Context) (unlock func(), err error) {
+	if d.Held {
+		return nil, ErrHeld
+	}
 	select {
 	case d.turn <- struct{}{}:
 		return func() { <-d.turn }, nil

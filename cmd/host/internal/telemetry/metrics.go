@@ -27,6 +27,8 @@ type Metrics struct {
 	skipped    *prometheus.CounterVec
 	fuel       *prometheus.CounterVec
 	wall       *prometheus.HistogramVec
+	events     *prometheus.CounterVec
+	unsent     *prometheus.CounterVec
 }
 
 // NewMetrics returns metrics of a host of the given build.
@@ -51,12 +53,18 @@ func NewMetrics(b Build) *Metrics {
 			Buckets: prometheus.ExponentialBuckets(0.000_05, 4, 10), // 50 µs to 13 s
 		}, consumer),
 	}
+	m.events = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: namespace, Name: "events_published_total", Help: "Lifecycle events published, by what they tell of.",
+	}, append(consumer, "event"))
+	m.unsent = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: namespace, Name: "events_failed_total", Help: "Lifecycle events that could not be published, by reason.",
+	}, append(consumer, "event", "reason"))
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace: namespace, Name: "build_info", Help: "Which binary this is; always 1.",
 		ConstLabels: prometheus.Labels{"version": b.Version, "revision": b.Revision, "go": b.Go},
 	})
 	info.Set(1)
-	m.registry.MustRegister(m.deliveries, m.buried, m.skipped, m.fuel, m.wall, info, collectors.NewGoCollector(),
+	m.registry.MustRegister(m.deliveries, m.buried, m.skipped, m.fuel, m.wall, m.events, m.unsent, info, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -77,7 +85,9 @@ func (m *Metrics) Forget(tenant string) {
 }
 
 // WatchTenants adds what tenants use. It is called once.
-func (m *Metrics) WatchTenants(tenants func() []Tenant) { m.registry.MustRegister(tenantCollector{tenants}) }
+func (m *Metrics) WatchTenants(tenants func() []Tenant) {
+	m.registry.MustRegister(tenantCollector{tenants})
+}
 
 // Handler serves the metrics in Prometheus' text format.
 func (m *Metrics) Handler(log *zap.Logger) http.Handler {
@@ -97,6 +107,15 @@ func (m *Metrics) OnDelivery(r dispatcher.Receipt) {
 	if r.Verdict == substrate.Bury.String() {
 		m.buried.WithLabelValues(r.Tenant, r.Consumer, reasonLabel(r.Reason)).Inc()
 	}
+}
+
+// OnEvent counts one event.
+func (m *Metrics) OnEvent(e dispatcher.EventOutcome) {
+	if e.Failure != "" {
+		m.unsent.WithLabelValues(e.Tenant, e.Consumer, string(e.Kind), e.Failure).Inc()
+		return
+	}
+	m.events.WithLabelValues(e.Tenant, e.Consumer, string(e.Kind)).Inc()
 }
 
 // onExpired counts one message that expired.

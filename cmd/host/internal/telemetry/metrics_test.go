@@ -49,6 +49,15 @@ func TestMetrics(t *testing.T) {
 			require.Contains(t, got, line)
 		}
 	})
+	t.Run("CountEventsByKindAndReason", func(t *testing.T) {
+		m := NewMetrics(Build{})
+		for _, failure := range []string{"", "", "hop-limit"} {
+			m.OnEvent(dispatcher.EventOutcome{Tenant: "default", Consumer: "c", Kind: dispatcher.EventDeath, Failure: failure})
+		}
+		got := scrape(t, m)
+		require.Contains(t, got, `longshore_events_published_total{consumer="c",event="death",tenant="default"} 2`)
+		require.Contains(t, got, `longshore_events_failed_total{consumer="c",event="death",reason="hop-limit",tenant="default"} 1`)
+	})
 	t.Run("SayWhatTenantsUseAndMayUse", func(t *testing.T) {
 		m := NewMetrics(Build{})
 		m.WatchTenants(func() []Tenant {

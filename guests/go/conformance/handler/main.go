@@ -39,6 +39,10 @@ func handle(m *longshore.Message) error {
 		return each(m)
 	case "publish":
 		return publish(m)
+	case "request":
+		return request(detail, m)
+	case "reply":
+		return reply(m)
 	case "info":
 		return info(m)
 	case "log":
