@@ -69,6 +69,9 @@ func New(o Options) *Deployer {
 	return d
 }
 
+// Tenants returns the tenants of which versions are kept, in any order.
+func (d *Deployer) Tenants() []string { return d.Store.Tenants() }
+
 // ErrHeld says that a host takes no deployments.
 var ErrHeld = errors.New("longshore dev decides what runs here: change the manifest that it watches")
 
