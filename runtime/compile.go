@@ -88,11 +88,14 @@ func (e *Engine) CompileWithin(ctx context.Context, name string, wasm []byte, g 
 		return nil, refused(StageDecode, err)
 	}
 	binding.DraftOfTypes = draftOf(wasm)
-	r, err := e.runtimeFor(ctx, uint32(pages))
+	r, err := e.takeRuntime(ctx, uint32(pages))
 	if err != nil {
 		return nil, fmt.Errorf("runtime: module %s: %w", name, err)
 	}
 	compiled, err := e.compile(ctx, r, metered, w.CompileCPU)
+	if err != nil {
+		err = errors.Join(err, e.giveRuntimeBack(context.WithoutCancel(ctx), r))
+	}
 	var fault *hostFault
 	if errors.As(err, &fault) {
 		return nil, fmt.Errorf("runtime: module %s: %w", name, fault)

@@ -92,6 +92,7 @@ type consumerFile struct {
 	Config       map[string]configValue `json:"config,omitempty" jsonschema:"maxProperties=64,title=a mapping of texts" jsonschema_description:"What the guest reads through wasi:config, by key. Nothing secret: manifests and logs are no place for that."`
 	Batch        *batchFile             `json:"batch,omitempty" jsonschema_description:"How many messages the guest is handed in one call. Its module has to take several. Default: one."`
 	Coalesce     string                 `json:"coalesce,omitempty" jsonschema:"enum=none,enum=latest" jsonschema_description:"Whether a batch has only the newest message of each ordering key. What becomes of it becomes of the older ones. Default: none."`
+	Canary       *canaryFile            `json:"canary,omitempty" jsonschema_description:"Deploys a change of it as another version beside the one that runs, for a share of the messages, until it is promoted or rolled back. Default: a change replaces what ran."`
 	Breaker      *breakerFile           `json:"breaker,omitempty" jsonschema_description:"When it holds itself because too many messages fail. Default: never."`
 	Filter       string                 `json:"filter,omitempty" jsonschema:"maxLength=4096,title=an expression such as topic startsWith \"orders/\"" jsonschema_description:"An expression over topic, metadata and verified claims. What it doesn't take is acknowledged without running the guest. Default: all is taken."`
 	Features     []featureName          `json:"features,omitempty" jsonschema:"maxItems=64,uniqueItems=true,title=a list of features" jsonschema_description:"What messages may require of it. A message that requires another is dead-lettered."`
@@ -102,6 +103,10 @@ type eventsFile struct {
 	Pickup  topicName `json:"pickup,omitempty" jsonschema_description:"Where it is told that an attempt begins. Default: nowhere."`
 	Success topicName `json:"success,omitempty" jsonschema_description:"Where it is told that a message was handled. Default: nowhere."`
 	Death   topicName `json:"death,omitempty" jsonschema_description:"Where it is told that a message became a dead letter, whoever buried it. Default: nowhere."`
+}
+
+type canaryFile struct {
+	Share canaryShare `json:"share" jsonschema_description:"How many of the messages the new version gets."`
 }
 
 type breakerFile struct {

@@ -40,6 +40,7 @@ type Consumer struct {
 	Config          [][2]string // key and value that the guest reads, sorted by key
 	Batch           Batch
 	Breaker         Breaker
+	CanaryPercent   int // of the messages, that a change of it gets beside the version before; 0 is all
 	Events          Events   // topics of the tenant
 	Filter          string   // expression over a message; "" takes all
 	Features        []string // that messages may require
@@ -213,6 +214,9 @@ func (p *planner) consumer(path string, f *consumerFile) Consumer {
 		NonRetryable:    texts(f.NonRetryable),
 	}
 	c.Batch = p.batch(path, f, c.Delivery)
+	if f.Canary != nil {
+		c.CanaryPercent = f.Canary.Share.percent()
+	}
 	c.Breaker = p.breaker(path+".breaker", f.Breaker)
 	c.Events = p.events(path+".events", f)
 	p.checkFilter(path+".filter", c.Filter)

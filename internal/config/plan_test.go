@@ -42,6 +42,7 @@ consumers:
     batch: {max: 3, window: 4ms}
     coalesce: latest
     breaker: {percent: 80, window: 30s}
+    canary: {share: 15%}
     events: {pickup: audit/begun, success: audit/done, death: dead}
     filter: topic == "orders/in"
     features: [gzip, v2/x]
@@ -69,7 +70,7 @@ consumers:
 				Retry: Retry{Base: 14 * time.Millisecond, Cap: 15 * time.Second},
 			},
 			Publish: []string{"orders/in", "orders/out/*", "*"}, Clients: []string{"audit"}, Buckets: []string{"stock", "a.b"},
-			Batch: Batch{Max: 3, Window: 4 * time.Millisecond, Latest: true}, Breaker: Breaker{Percent: 80, Window: 30 * time.Second, Calls: 20},
+			Batch: Batch{Max: 3, Window: 4 * time.Millisecond, Latest: true}, Breaker: Breaker{Percent: 80, Window: 30 * time.Second, Calls: 20}, CanaryPercent: 15,
 			Events: Events{Pickup: "audit/begun", Success: "audit/done", Death: "dead"}, Filter: `topic == "orders/in"`, Features: []string{"gzip", "v2/x"},
 			NonRetryable: []string{"permission-denied", "other"},
 		}, c)
