@@ -194,9 +194,13 @@ func differsInLane(a, b *config.Consumer) string {
 		key  string
 		same bool
 	}{
-		{"topic", a.Topic == b.Topic}, {"group", a.Group == b.Group}, {"ordering", a.Ordering == b.Ordering},
-		{"concurrency", a.Concurrency == b.Concurrency}, {"max_attempts", a.MaxAttempts == b.MaxAttempts},
-		{"lease", a.Lease == b.Lease}, {"batch", a.Batch == b.Batch},
+		{"topic", a.Topic == b.Topic},
+		{"group", a.Group == b.Group},
+		{"ordering", a.Ordering == b.Ordering},
+		{"concurrency", a.Concurrency == b.Concurrency},
+		{"max_attempts", a.MaxAttempts == b.MaxAttempts},
+		{"lease", a.Lease == b.Lease},
+		{"batch", a.Batch == b.Batch},
 	} {
 		if !of.same {
 			return of.key
