@@ -55,3 +55,10 @@ func CompileSmall(ctx context.Context, dir string, metered []byte, command []str
 func CompileFast(ctx context.Context, dir string, metered []byte, command []string, cpu time.Duration) error {
 	return compileElsewhere(command, defaultCompilerBounds())(ctx, dir, metered, cpu)
 }
+
+// Runtimes returns how many memory limits the open modules have.
+func (e *Engine) Runtimes() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.runtimes)
+}
