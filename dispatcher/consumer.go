@@ -21,6 +21,7 @@ type shared struct {
 	observer  Observer
 	log       *zap.Logger
 	workers   *workers
+	crew      *crew
 	hostSlots *budget // bound of what is in flight in the host
 	maxAge    func(tenant, topic string) time.Duration
 	hooks     []Hook
@@ -37,6 +38,7 @@ type consumer struct {
 	filter    *filter.Filter      // nil takes all
 	principal signedctx.Principal // as which its guest publishes
 	slots     *budget             // its own bound of what is in flight
+	settler   *settler
 	condition *condition
 
 	circuit *circuit
@@ -76,6 +78,7 @@ func newConsumer(c Consumer, s shared, guests *guestLog) *consumer {
 		policy:    policy{maxAttempts: c.MaxAttempts, retry: c.Retry, nonRetryable: c.NonRetryable},
 		principal: signedctx.Principal{Tenant: c.Tenant, Subject: subjectPrefix + c.Name},
 		slots:     newBudget(room{messages: c.Concurrency, bytes: limits.InFlightBytes}),
+		settler:   newSettler(s.queue),
 		condition: newCondition(),
 	}
 	made.addCanary()
@@ -111,7 +114,7 @@ func (c *consumer) claimUntilPaused(p phases, inFlight *sync.WaitGroup) {
 
 // claimNext waits for slots of its own, then for messages, and then claims as many as there is room for in the host.
 func (c *consumer) claimNext(p phases, inFlight *sync.WaitGroup) {
-	own, err := c.slots.take(p.claim, room{messages: limits.ClaimMessages, bytes: limits.InFlightBytes})
+	own, err := c.slots.takeAtLeast(p.claim, room{messages: limits.ClaimMessages, bytes: limits.InFlightBytes}, c.worthClaiming())
 	if err != nil {
 		return
 	}
@@ -131,6 +134,12 @@ func (c *consumer) claimNext(p phases, inFlight *sync.WaitGroup) {
 	defer func() { c.hostSlots.give(host) }()
 	used := c.claim(p, host, inFlight)
 	own, host = own.less(used), host.less(used)
+}
+
+// worthClaiming returns for how many messages a claim rather waits: claims cost little more for many than for one, as long as
+// enough messages are in flight to keep the workers busy.
+func (c *consumer) worthClaiming() int {
+	return max(1, min(c.Concurrency/2, limits.ClaimMessages/2, c.Concurrency-2*c.workers.total))
 }
 
 // claim claims what fits into the room, starts it, and returns the room that it takes. That may be more than there was,
@@ -189,7 +198,9 @@ func (c *consumer) start(p phases, claimed []substrate.Delivery, since time.Time
 	}
 	j := c.newJob(p, claimed, since)
 	c.condition.inFlight(size.messages)
-	inFlight.Go(func() {
+	inFlight.Add(1)
+	c.crew.do(func() {
+		defer inFlight.Done()
 		defer func() {
 			c.condition.inFlight(-size.messages)
 			c.slots.give(size)

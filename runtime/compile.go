@@ -78,6 +78,7 @@ func (e *Engine) CompileWithin(ctx context.Context, name string, wasm []byte, g 
 	if err != nil {
 		return nil, refused(StageDecode, err)
 	}
+	binding.Draft = o.Draft
 	pages := min(max(g.MemoryBytes, 0)/pageBytes, maxPages)
 	metered, info, err := meter.Instrument(core, meter.Options{
 		MemoryBytes: pages * pageBytes, TableElements: g.TableElements, CallDepth: g.CallDepth, DropInit: true,
@@ -86,6 +87,7 @@ func (e *Engine) CompileWithin(ctx context.Context, name string, wasm []byte, g 
 	if err != nil {
 		return nil, refused(StageDecode, err)
 	}
+	binding.DraftOfTypes = draftOf(wasm)
 	r, err := e.takeRuntime(ctx, uint32(pages))
 	if err != nil {
 		return nil, fmt.Errorf("runtime: module %s: %w", name, err)

@@ -86,7 +86,7 @@ func (m *Module) Invoke(ctx context.Context, call *messaging.Call) Outcome {
 	}
 	o := r.outcome(err)
 	o.HostCalls = call.HostCalls()
-	o.Wall = time.Since(started)
+	o.Wall = time.Since(started) - call.Paused()
 	return o
 }
 

@@ -79,6 +79,7 @@ type consumerFile struct {
 
 	Instance string     `json:"instance,omitempty" jsonschema:"enum=clean,enum=reuse" jsonschema_description:"Whether a message finds what the one before it left in the module's memory. clean: never, reuse: as long as reuse says. Default: clean."`
 	Reuse    *reuseFile `json:"reuse,omitempty" jsonschema_description:"What bounds an instance with instance: reuse."`
+	WIT      string     `json:"wit,omitempty" jsonschema:"enum=draft-b,enum=draft-c" jsonschema_description:"Which draft of wasi:messaging its module was made for: draft-c is that of December 2024 and later, draft-b one of a few weeks before. Default: what the module tells."`
 	WarmUp   exportName `json:"warm_up,omitempty" jsonschema_description:"An exported function without parameters that is run once after initialisation. What it leaves in memory is there in every message. Default: the one that the SDK exports, if there is one."`
 
 	deliveryFile

@@ -29,6 +29,7 @@ type Consumer struct {
 	Module    Module
 	Build     []string // the command that makes the module, word by word, to run in Module.Dir; nil if none
 	Instances Instances
+	Draft     string // of wasi:messaging that the module was made for: "draft-b" or "draft-c"; "" is what the module tells
 
 	Delivery // limits, concurrency, attempts, lease, retries
 
@@ -201,6 +202,7 @@ func (p *planner) consumer(path string, f *consumerFile) Consumer {
 		Module:          Module{Dir: p.folder, Path: string(f.Module), SHA256: string(f.SHA256)},
 		Build:           texts(f.Build),
 		Instances:       p.instances(path, f),
+		Draft:           f.WIT,
 		Delivery:        resolve(p.sources, path, &f.deliveryFile, p.host.Defaults, p.host.Ceilings.most),
 		ContextRequired: f.Context != "optional",
 		Publish:         texts(f.Publish),

@@ -28,6 +28,7 @@ consumers:
     instance: reuse
     reuse: {messages: 16, age: 17s}
     warm_up: heat
+    wit: draft-b
     limits: {fuel: 1, call_time: 2ms, memory: 128KiB, table_elements: 4, call_depth: 5, outbox_messages: 6,
       outbox_bytes: 7, host_calls: 8, log_bytes: 9KiB, result_bytes: 10B}
     concurrency: 11
@@ -59,6 +60,7 @@ consumers:
 			Module:    Module{Dir: "/etc/ls", Path: "build/./a.wasm", SHA256: "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"},
 			Build:     []string{"make", "-C", "guests", "a b"},
 			Instances: Instances{Reuse: true, MaxMessages: 16, MaxAge: 17 * time.Second, WarmUp: "heat"},
+			Draft:     "draft-b",
 			Delivery: Delivery{
 				Guest: limits.Guest{
 					Fuel: 1, CallDuration: 2 * time.Millisecond, MemoryBytes: 128 * limits.KiB, TableElements: 4, CallDepth: 5,

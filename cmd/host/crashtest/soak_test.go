@@ -37,9 +37,9 @@ const (
 	soakTold = "told" // events of both consumers
 )
 
-// TestSoak publishes to hosts whose consumers chain, and does meanwhile what operators do, ten times a second: pause and resume,
-// redrive, rotate keys. Half of the time the hosts are killed or stopped in between, and started with other modules. In the end each
-// message must have had its effect once, and the last host must be what it was before: no goroutine more, and no more memory.
+// TestSoak publishes to hosts whose consumers chain, and does meanwhile what operators do: redeploy ten times a second, pause and
+// resume, redrive, rotate keys. Half of the time the hosts are killed or stopped in between. In the end each message must have had its
+// effect once, and the last host must be what it was before: no goroutine more, and no more memory.
 func TestSoak(t *testing.T) {
 	s := newSoak(t)
 	began, all := time.Now(), soakFor(t)
@@ -82,7 +82,7 @@ type soak struct {
 	host      *host
 	killed    *atomic.Bool // the host is about to be
 
-	kills, stops, redriven, rotated, paused int
+	redeploys, kills, stops, redriven, rotated, paused int
 }
 
 func newSoak(t *testing.T) *soak {
@@ -109,6 +109,7 @@ func newSoak(t *testing.T) *soak {
 func (s *soak) start(t *testing.T, p plan) {
 	t.Helper()
 	s.host, s.killed = s.folder.startReady(t, p.file), &atomic.Bool{}
+	s.uploadModules(t)
 }
 
 // life runs a host for a while, and ends it whatever it does, most times by a kill.
@@ -130,7 +131,7 @@ func (s *soak) life(t *testing.T) {
 	s.chaos(t, ctx)
 	<-ctx.Done()
 	if signal == os.Kill {
-		s.host.kill(t)
+		s.host.waitKilled(t)
 		s.kills++
 	} else {
 		<-s.host.ended
@@ -153,6 +154,7 @@ func (s *soak) work(t *testing.T, d time.Duration) {
 // calm lets the host handle all that there is.
 func (s *soak) calm(t *testing.T) {
 	t.Helper()
+	require.NoError(t, s.redeploy(t.Context(), s.plans[0]))
 	for _, tenant := range s.tenants {
 		for _, topic := range []string{soakIn, soakMid} {
 			require.NoError(t, s.pause(t.Context(), tenant, topic, false))
@@ -223,6 +225,7 @@ func (s *soak) report(t *testing.T, effects, told map[string]int) {
 		{"soak_messages", len(effects)},
 		{"soak_lost", lost},
 		{"soak_duplicated_effects", duplicated + twice},
+		{"soak_redeploys", s.redeploys},
 		{"soak_kills", s.kills},
 		{"soak_stops", s.stops},
 		{"soak_redriven", s.redriven},
@@ -237,6 +240,7 @@ func (s *soak) report(t *testing.T, effects, told map[string]int) {
 	require.Zero(t, twice, "a message was said to be handled twice by one consumer")
 	require.Len(t, told, 2*len(effects), "not all that was handled was told of")
 	require.NotEmpty(t, effects)
+	require.Positive(t, s.redeploys)
 }
 
 func (s *soak) redrive(ctx context.Context, tenant, topic string) error {
