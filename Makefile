@@ -6,7 +6,7 @@ GOLANGCI := $(BIN)/golangci-lint
 GOLANGCI_VERSION := v2.15.0
 FUZZTIME ?= 30s
 
-.PHONY: help build test race fuzz lint fmt guests bench bench-log bench-context bench-runtime proof demo check clean
+.PHONY: help build test race fuzz lint fmt guests bench bench-log bench-context bench-dispatch bench-runtime bench-guests proof soak demo check clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,9 +42,10 @@ fmt: $(GOLANGCI) ## format the sources
 
 guests: ## build the guests from source and run their tests
 	cd guests/go && go test ./...
-	go test -timeout 15m ./guests/... ./examples/... ./cmd/host/internal/scaffold
+	go test -v -timeout 15m ./guests/... # which prints its figures
+	go test -timeout 15m ./examples/... ./cmd/host/internal/scaffold
 
-bench: bench-log bench-runtime bench-context ## run all benchmarks that print figures
+bench: bench-log bench-runtime bench-guests bench-context bench-dispatch ## run all benchmarks that print figures
 
 bench-log: ## benchmark the log against a raw file and JetStream
 	cd bench && go run ./log $(if $(BENCH_SHORT),-short)
@@ -55,8 +56,19 @@ bench-context: ## benchmark signed contexts against the path of a message
 bench-runtime: ## benchmark guests against plain wazero and wasmtime; needs clang and wasm-ld
 	cd bench && CGO_ENABLED=1 go run ./runtime $(if $(BENCH_SHORT),-short)
 
+bench-dispatch: ## benchmark the whole path of a message, beside JetStream and Extism; needs clang and wasm-ld
+	cd bench && go run ./dispatch $(if $(BENCH_SHORT),-short)
+
+bench-guests: ## benchmark what guests pay to publish a batch; needs clang and wasm-ld
+	cd bench && go run ./guests $(if $(BENCH_SHORT),-short)
+
 proof: ## try to break the log for 4 minutes, or an hour with LONG=1
 	go run ./internal/proof
+
+SOAK_SECONDS ?= $(if $(LONG),600,60)
+
+soak: ## drive and kill hosts for a minute, or ten with LONG=1, and count what each message came to
+	SOAK_SECONDS=$(SOAK_SECONDS) go test -v -count=1 -timeout 40m -run '^TestSoak$$' ./cmd/host/crashtest
 
 demo: ## see the whole job done
 	go run ./cmd/host demo

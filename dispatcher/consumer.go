@@ -21,10 +21,12 @@ type shared struct {
 	observer  Observer
 	log       *zap.Logger
 	workers   *workers
+	crew      *crew
 	hostSlots *budget // bound of what is in flight in the host
-	guests    guestLogs
 	maxAge    func(tenant, topic string) time.Duration
 	hooks     []Hook
+	inquiries *inquiries // that wait for replies
+	audience  *audience
 }
 
 // consumer runs one entry of the manifest.
@@ -36,10 +38,18 @@ type consumer struct {
 	filter    *filter.Filter      // nil takes all
 	principal signedctx.Principal // as which its guest publishes
 	slots     *budget             // its own bound of what is in flight
+	settler   *settler
 	condition *condition
 
 	circuit *circuit
 	newest  *positions // handled, by ordering key; nil unless they are coalesced
+	guests  *guestLog  // of its tenant
+
+	canary   *consumer // another version, which gets some of what this one claims; nil if there is none
+	isCanary bool
+
+	retire   context.CancelFunc // ends the claiming for good; set when it is started
+	noClaims chan struct{}      // closed when it will claim nothing more
 
 	emptyClaims int  // in a row; the loop's own
 	lastFull    bool // the last claim filled a batch; the loop's own
@@ -49,14 +59,16 @@ type consumer struct {
 const emptyClaimsInARow = 3
 
 // newConsumer makes a consumer of what was validated.
-func newConsumer(c Consumer, s shared) *consumer {
+func newConsumer(c Consumer, s shared, guests *guestLog) *consumer {
 	takes, _ := c.filter()
 	var newest *positions
 	if c.Batch.Latest {
 		newest = newPositions()
 	}
-	return &consumer{
+	made := &consumer{
 		newest:   newest,
+		guests:   guests,
+		noClaims: make(chan struct{}),
 		circuit:  &circuit{Breaker: c.Breaker},
 		filter:   takes,
 		Consumer: c,
@@ -66,38 +78,43 @@ func newConsumer(c Consumer, s shared) *consumer {
 		policy:    policy{maxAttempts: c.MaxAttempts, retry: c.Retry, nonRetryable: c.NonRetryable},
 		principal: signedctx.Principal{Tenant: c.Tenant, Subject: subjectPrefix + c.Name},
 		slots:     newBudget(room{messages: c.Concurrency, bytes: limits.InFlightBytes}),
+		settler:   newSettler(s.queue),
 		condition: newCondition(),
 	}
+	made.addCanary()
+	return made
 }
 
 // subjectPrefix begins the subject of the principal as which a consumer publishes.
 const subjectPrefix = "consumer:"
 
-// run claims and starts deliveries until the dispatcher stops. A consumer that is paused before gives back what it had not
-// begun, finishes what it had, and waits until it is resumed.
+// run claims and starts deliveries until the dispatcher stops or the consumer is retired, and returns when the last of them
+// has ended. While it is paused it gives back what it had not begun, and finishes what it had.
 func (c *consumer) run(p phases) {
 	defer c.condition.end()
+	c.beginCanary()
+	var inFlight sync.WaitGroup
 	for p.claim.Err() == nil {
-		c.runUntilPaused(p)
+		c.claimUntilPaused(p, &inFlight)
 		c.condition.waitResumed(p.claim)
 	}
+	close(c.noClaims)
+	inFlight.Wait()
 }
 
-func (c *consumer) runUntilPaused(p phases) {
+func (c *consumer) claimUntilPaused(p phases, inFlight *sync.WaitGroup) {
 	untilPaused, stop := context.WithCancel(p.claim)
 	defer stop()
 	p.claim = untilPaused
 	c.condition.begin(stop)
-	var inFlight sync.WaitGroup
 	for untilPaused.Err() == nil {
-		c.claimNext(p, &inFlight)
+		c.claimNext(p, inFlight)
 	}
-	inFlight.Wait()
 }
 
 // claimNext waits for slots of its own, then for messages, and then claims as many as there is room for in the host.
 func (c *consumer) claimNext(p phases, inFlight *sync.WaitGroup) {
-	own, err := c.slots.take(p.claim, room{messages: limits.ClaimMessages, bytes: limits.InFlightBytes})
+	own, err := c.slots.takeAtLeast(p.claim, room{messages: limits.ClaimMessages, bytes: limits.InFlightBytes}, c.worthClaiming())
 	if err != nil {
 		return
 	}
@@ -119,6 +136,12 @@ func (c *consumer) claimNext(p phases, inFlight *sync.WaitGroup) {
 	own, host = own.less(used), host.less(used)
 }
 
+// worthClaiming returns for how many messages a claim rather waits: claims cost little more for many than for one, as long as
+// enough messages are in flight to keep the workers busy.
+func (c *consumer) worthClaiming() int {
+	return max(1, min(c.Concurrency/2, limits.ClaimMessages/2, c.Concurrency-2*c.workers.total))
+}
+
 // claim claims what fits into the room, starts it, and returns the room that it takes. That may be more than there was,
 // by one large message.
 func (c *consumer) claim(p phases, r room, inFlight *sync.WaitGroup) (used room) {
@@ -138,9 +161,10 @@ func (c *consumer) claim(p phases, r room, inFlight *sync.WaitGroup) (used room)
 	for _, e := range claimed.Skipped {
 		c.reportSkipped(e)
 	}
-	for _, together := range c.together(claimed.Deliveries) {
-		used = used.plus(c.start(p, together, since, inFlight))
+	for _, a := range c.assign(claimed.Deliveries) {
+		used = used.plus(a.to.start(p, a.deliveries, since, inFlight))
 	}
+	c.tellDeaths(p.settle, claimed.Buried)
 	c.lastFull = len(claimed.Deliveries) >= c.Batch.Max
 	if err == nil {
 		c.restIfEmpty(p.claim, len(claimed.Deliveries)+len(claimed.Buried)+len(claimed.Quarantined))
@@ -174,7 +198,9 @@ func (c *consumer) start(p phases, claimed []substrate.Delivery, since time.Time
 	}
 	j := c.newJob(p, claimed, since)
 	c.condition.inFlight(size.messages)
-	inFlight.Go(func() {
+	inFlight.Add(1)
+	c.crew.do(func() {
+		defer inFlight.Done()
 		defer func() {
 			c.condition.inFlight(-size.messages)
 			c.slots.give(size)
@@ -228,8 +254,9 @@ func (c *consumer) pause(reason string, cause error) {
 
 // resume lets a paused consumer go on, and reports whether it was paused.
 func (c *consumer) resume() bool {
+	canary := c.resumeCanary()
 	if !c.condition.resume() {
-		return false
+		return canary
 	}
 	c.log.Info("consumer is resumed")
 	return true
@@ -238,6 +265,7 @@ func (c *consumer) resume() bool {
 // status returns what the consumer is doing.
 func (c *consumer) status() ConsumerStatus {
 	s := c.condition.status()
-	s.Name, s.Tenant, s.Topic, s.Lane, s.Module = c.Name, c.Tenant, c.Topic, c.Lane, c.Guest.Digest()
+	s.Name, s.Tenant, s.Topic, s.Lane, s.Module, s.Version = c.Name, c.Tenant, c.Topic, c.Lane, c.Guest.Digest(), c.Version
+	s.Canary = c.canaryStatus()
 	return s
 }

@@ -145,8 +145,11 @@ func refusalFor(err error) *messaging.PublishError {
 		name   *substrate.NameError
 		option *substrate.OptionError
 		bound  *limits.Error
+		tenant *substrate.TenantError
 	)
 	switch {
+	case errors.As(err, &tenant):
+		return refusalForTenant(tenant)
 	case errors.As(err, &depth):
 		return numbers(messaging.DepthExceeded, depth.Limit, depth.Actual)
 	case errors.As(err, &rate):
@@ -166,10 +169,21 @@ func refusalFor(err error) *messaging.PublishError {
 	}
 }
 
+// refusalForTenant tells the rate of a tenant from how much of it there may be.
+func refusalForTenant(e *substrate.TenantError) *messaging.PublishError {
+	if e.RetryAfter == 0 {
+		return numbers(messaging.QuotaExceeded, e.Limit, e.Actual)
+	}
+	refused := numbers(messaging.RateExceeded, e.Limit, e.Actual)
+	refused.RetryAfter = &e.RetryAfter
+	return refused
+}
+
 // refusalForBound tells the size of a message, the length of its chain and its topic's name from how much there may be.
 func refusalForBound(e *limits.Error) *messaging.PublishError {
 	sizes := []limits.Name{
 		limits.NameMessageBytes, limits.NameMetadataBytes, limits.NameMetadataPairs, limits.NameBatchBytes, limits.NameKeyBytes,
+		limits.NameReplyBytes,
 	}
 	if slices.Contains(sizes, e.Name) {
 		return numbers(messaging.TooLarge, e.Limit, e.Actual)
@@ -199,8 +213,11 @@ func refusedBy(err error) (*refusedOutbox, bool) {
 		name   *substrate.NameError
 		option *substrate.OptionError
 		bound  *limits.Error
+		tenant *substrate.TenantError
 	)
 	switch {
+	case errors.As(err, &tenant):
+		return &refusedOutbox{why: refusalForTenant(tenant).Case, after: tenant.RetryAfter}, true
 	case errors.As(err, &rate):
 		return &refusedOutbox{why: messaging.RateExceeded, topic: rate.Topic, after: rate.RetryAfter}, true
 	case errors.As(err, &depth):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -21,10 +22,11 @@ type delivery struct {
 	fence substrate.Fence     // that the lane accepted; no key if there is none
 	older []*delivery         // of the same key, which are not handed over: what becomes of this one becomes of them
 
-	over    bool    // there is a finding
-	finding finding // what it came to
-	run     *run    // the last call that it was handed to; nil if there was none
-	cause   error   // of a verdict that is not an ack, for the log
+	pickedUp bool    // the attempt was told of
+	over     bool    // there is a finding
+	finding  finding // what it came to
+	run      *run    // the last call that it was handed to; nil if there was none
+	cause    error   // of a verdict that is not an ack, for the log
 }
 
 // comesTo ends the way of a delivery before its settlement.
@@ -34,10 +36,14 @@ func (d *delivery) comesTo(f finding) { d.finding, d.over = f, true }
 type job struct {
 	deliveries []*delivery
 	turn       *turn
-	reruns     int      // of the deliveries, because of conflicts
-	leases     []*lease // of the deliveries, and of those that are older
-	runs       []*run   // calls whose outcome counts
-	// ctx is done once one of the leases is lost.
+	coming     int               // messages that a settler waits for
+	reruns     int               // of the deliveries, because of conflicts
+	leases     []*lease          // of the deliveries, and of those that are older
+	runs       []*run            // calls whose outcome counts
+	telling    sync.WaitGroup    // that deliveries were picked up
+	begun      []substrate.Lease // of what the guest runs on
+	ended      func()            // notes that it doesn't any more
+	// ctx is done once one of the leases is lost, or what runs is to be stopped.
 	ctx  context.Context
 	lose context.CancelCauseFunc
 }
@@ -45,15 +51,21 @@ type job struct {
 // newJob takes charge of claimed messages, whose leases didn't begin before since. It must be ended. It takes its place in the
 // queue for a worker here.
 func (c *consumer) newJob(p phases, claimed []substrate.Delivery, since time.Time) *job {
-	j := &job{turn: c.workers.enqueue(c.Tenant, c.Name, claimed[0].Suspect)}
-	j.ctx, j.lose = context.WithCancelCause(p.settle)
+	j := &job{turn: c.workers.enqueue(c.Tenant, c.Name, claimed[0].Suspect), coming: len(claimed)}
+	c.settler.claimed(j.coming)
+	j.ctx, j.lose = context.WithCancelCause(p.run)
 	for _, one := range claimed {
-		l := holdLease(p.settle, c.queue, one.Lease, c.Lease, since)
-		context.AfterFunc(l.ctx, func() { j.lose(context.Cause(l.ctx)) })
+		l := holdLease(p.settle, c.queue, one.Lease, c.Lease, since, j.lose)
 		j.leases = append(j.leases, l)
 		j.deliveries = append(j.deliveries, &delivery{Delivery: one, lease: l})
 	}
 	return j
+}
+
+// arrives returns for how many messages of the job a settler still waits, once.
+func (j *job) arrives() (messages int) {
+	messages, j.coming = j.coming, 0
+	return messages
 }
 
 // open returns the deliveries that still go on.
@@ -85,19 +97,21 @@ func (j *job) all(f finding) {
 // deliver takes what was claimed through its steps.
 func (c *consumer) deliver(p phases, j *job) {
 	defer j.end()
+	defer func() { c.settler.claimed(-j.arrives()) }()
 	j.each(c.verify)
 	j.each(c.screen)
 	c.coalesce(j)
-	if c.wait(p, j) {
+	c.onWorker(p, j, func() {
 		j.each(c.begin)
 		c.invoke(p, j)
-	}
+	})
 	c.settleAll(p, j)
 }
 
 // settleAll settles what a job has come to.
 func (c *consumer) settleAll(p phases, j *job) {
 	j.turn.done() // what follows needs no worker
+	j.telling.Wait()
 	for _, u := range j.units() {
 		c.settle(p, u)
 	}
@@ -138,16 +152,14 @@ func (c *consumer) verify(d *delivery) (f finding, goesOn bool) {
 	return finding{end: atContext, refusal: class}, false
 }
 
-// wait waits for a worker, if one is needed, and reports whether there is one.
-func (c *consumer) wait(p phases, j *job) bool {
+// onWorker has a worker do something with what still goes on, if anything does.
+func (c *consumer) onWorker(p phases, j *job, do func()) {
 	if len(j.open()) == 0 {
-		return false
+		return
 	}
-	if err := j.turn.wait(p.claim, j.ctx); err != nil {
+	if err := j.turn.perform(p.claim, j.ctx, do); err != nil {
 		j.all(finding{end: notStarted})
-		return false
 	}
-	return true
 }
 
 // invoke runs the guest on what still goes on, until it returns, breaks a limit, loses a lease, or the host stops it.
@@ -156,18 +168,19 @@ func (c *consumer) invoke(p phases, j *job) {
 	if len(open) == 0 {
 		return
 	}
-	leases := make([]substrate.Lease, len(open))
+	j.begun = make([]substrate.Lease, len(open))
 	for i, d := range open {
-		leases[i] = d.Lease
+		j.begun[i] = d.Lease
 	}
-	ended, err := c.queue.Start(leases...)
-	if err != nil {
+	var err error
+	if j.ended, err = c.queue.Start(j.begun...); err != nil {
 		f := c.storageFault(open[0], err)
 		j.all(f)
 		return
 	}
 	c.storageWorked(starting)
-	defer ended()
+	defer func() { j.ended() }() // the last one: see asker
+	c.tellPickups(j, open)
 	c.divide(p, j, open)
 }
 

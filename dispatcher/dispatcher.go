@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,9 +14,19 @@ import (
 
 // Dispatcher runs consumers on a queue. Make one with New.
 type Dispatcher struct {
-	grace     time.Duration
+	options  Options // without its consumers
+	shared   shared
+	started  atomic.Bool
+	swapping chan struct{} // full while a swap, or what waits for one, is under way
+
+	running sync.WaitGroup // of consumers; added to under mu, while phases are set
+
+	mu        sync.Mutex
 	consumers []*consumer
-	started   atomic.Bool
+	ending    map[*consumer]struct{} // of earlier plans, until their last delivery ended
+	phases    *phases                // while consumers may be started
+	stopped   bool
+	logs      map[string]*guestLog // by tenant
 }
 
 // New makes a Dispatcher, or returns every fault of o at once. It starts nothing.
@@ -24,21 +35,27 @@ func New(o Options) (*Dispatcher, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	shared := shared{
-		queue:     o.Queue,
-		context:   o.Context,
-		observer:  o.Observer,
-		log:       o.Logger,
-		workers:   newWorkers(o.Workers, o.Shares),
-		hostSlots: newBudget(room{messages: limits.HostInFlightMsgs, bytes: limits.HostInFlightBytes}),
-		guests:    newGuestLogs(o.Logger, o.Consumers),
-		maxAge:    o.MaxAge,
-		hooks:     o.Hooks,
+	crew := &crew{}
+	d := &Dispatcher{
+		options: o,
+		shared: shared{
+			queue:     o.Queue,
+			context:   o.Context,
+			observer:  o.Observer,
+			log:       o.Logger,
+			workers:   newWorkers(o.Workers, o.Shares, o.Caps, crew),
+			crew:      crew,
+			hostSlots: newBudget(room{messages: limits.HostInFlightMsgs, bytes: limits.HostInFlightBytes}),
+			maxAge:    o.MaxAge,
+			hooks:     o.Hooks,
+			inquiries: newInquiries(),
+			audience:  &audience{},
+		},
+		swapping: make(chan struct{}, 1),
+		ending:   map[*consumer]struct{}{},
 	}
-	d := &Dispatcher{grace: o.Grace}
-	for _, c := range o.Consumers {
-		d.consumers = append(d.consumers, newConsumer(c, shared))
-	}
+	d.options.Consumers = nil
+	d.replace(o.Consumers)
 	return d, nil
 }
 
@@ -54,26 +71,63 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	}
 	p := newPhases(ctx)
 	defer p.end()
-	var running sync.WaitGroup
-	for _, c := range d.consumers {
-		running.Go(func() { c.run(p) }) //nolint:contextcheck // three contexts end the work, not one: they travel in phases
-	}
+	d.begin(&p) //nolint:contextcheck // three contexts end the work, not one: they travel in phases
+	<-ctx.Done()
+	d.startNoMore()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		running.Wait()
+		d.running.Wait()
 	}()
-	<-ctx.Done()
-	p.windDown(d.grace, ended)
+	p.windDown(d.options.Grace, ended)
 	<-ended
+	d.shared.crew.end()
 	return nil
 }
 
-// Consumers returns the state of every consumer, in the order of the options.
+// begin starts the consumers that there are, and lets swaps start others.
+func (d *Dispatcher) begin(p *phases) {
+	d.swapping <- struct{}{}
+	defer func() { <-d.swapping }()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.phases = p
+	for _, c := range d.consumers {
+		d.start(c)
+	}
+	d.running.Go(func() { d.tellExpired(p) })
+}
+
+func (d *Dispatcher) startNoMore() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.phases, d.stopped = nil, true
+}
+
+// start runs a consumer until it is retired or the dispatcher stops.
+func (d *Dispatcher) start(c *consumer) {
+	p := *d.phases
+	p.claim, c.retire = context.WithCancel(p.claim)
+	d.running.Go(func() {
+		defer c.retire()
+		c.run(p)
+		d.ended(context.WithoutCancel(p.settle), c)
+	})
+}
+
+// Consumers returns the state of every consumer, in the order in which they were given.
 func (d *Dispatcher) Consumers() []ConsumerStatus {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	out := make([]ConsumerStatus, 0, len(d.consumers))
 	for _, c := range d.consumers {
-		out = append(out, c.status())
+		s := c.status()
+		for earlier := range d.ending {
+			if earlier != c && earlier.name() == c.name() {
+				s.Draining += earlier.status().InFlight
+			}
+		}
+		out = append(out, s)
 	}
 	return out
 }
@@ -82,7 +136,7 @@ func (d *Dispatcher) Consumers() []ConsumerStatus {
 // cause of its pause is still there, it pauses again.
 func (d *Dispatcher) Resume(which func(ConsumerStatus) bool) int {
 	n := 0
-	for _, c := range d.consumers {
+	for _, c := range d.current() {
 		if which(c.status()) && c.resume() {
 			n++
 		}
@@ -90,9 +144,17 @@ func (d *Dispatcher) Resume(which func(ConsumerStatus) bool) int {
 	return n
 }
 
+// current returns the consumers of the plan.
+func (d *Dispatcher) current() []*consumer {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.consumers)
+}
+
 // phases are the three ends of a dispatcher's work, each later than the one before it.
 type phases struct {
-	claim  context.Context // done: nothing more is claimed or started
+	stop   context.Context // done: the dispatcher is stopping, and whatever waits for others gives up
+	claim  context.Context // done: nothing more is claimed or started; for one consumer that may be earlier
 	run    context.Context // done: running guests are stopped
 	settle context.Context // done: settlements that the storage still refuses are given up
 
@@ -104,7 +166,7 @@ var errStopping = errors.New("the host is stopping")
 
 func newPhases(ctx context.Context) phases {
 	base := context.WithoutCancel(ctx)
-	p := phases{claim: ctx}
+	p := phases{stop: ctx, claim: ctx}
 	p.run, p.cut = context.WithCancelCause(base)
 	p.settle, p.giveUp = context.WithCancel(base)
 	return p

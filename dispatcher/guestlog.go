@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
@@ -10,39 +11,36 @@ import (
 	"github.com/longshore/longshore/limits"
 )
 
-// guestLogs are the logs of the tenants, by name. The map is not changed after it was made.
-type guestLogs map[string]*guestLog
-
 // guestLog takes the text that a tenant's guests write. It is untrusted: each line is escaped, cut, and counted against
-// one rate for the whole tenant, so that a loud guest drowns nothing but its own tenant's lines.
+// rates for the whole tenant, so that a loud guest drowns nothing but its own tenant's lines.
 type guestLog struct {
 	log     *zap.Logger
-	rate    *rate.Limiter
-	dropped atomic.Int64 // lines, since one was last let through
+	rate    *rate.Limiter // of lines
+	bytes   *rate.Limiter // of what is written, before it is escaped and cut
+	dropped atomic.Int64  // lines, since one was last let through
+	lost    atomic.Int64  // bytes of all lines that were dropped
 }
 
-func newGuestLogs(log *zap.Logger, consumers []Consumer) guestLogs {
-	logs := make(guestLogs)
-	for _, c := range consumers {
-		if logs[c.Tenant] == nil {
-			logs[c.Tenant] = &guestLog{
-				log:  log.Named("guest").With(zap.String("tenant", c.Tenant)),
-				rate: rate.NewLimiter(limits.GuestLogLinesPerSec, limits.GuestLogLinesPerSec),
-			}
-		}
+// newGuestLog makes the log of a tenant, within its caps.
+func newGuestLog(log *zap.Logger, tenant string, caps Caps) *guestLog {
+	return &guestLog{
+		log:   log.Named("guest").With(zap.String("tenant", tenant)),
+		rate:  rate.NewLimiter(limits.GuestLogLinesPerSec, limits.GuestLogLinesPerSec),
+		bytes: caps.logBytes(),
 	}
-	return logs
 }
 
 // write logs one line of a guest's stream, with the fields that say which delivery wrote it.
 func (g *guestLog) write(stream string, line []byte, fields []zap.Field) {
-	if !g.rate.Allow() {
+	n := min(len(line), limits.GuestLogLineBytes)
+	if !g.bytes.AllowN(time.Now(), n) || !g.rate.Allow() {
 		g.dropped.Add(1)
+		g.lost.Add(int64(n))
 		return
 	}
 	own := []zap.Field{zap.String("stream", stream), zap.String("line", escape(line))}
-	if n := g.dropped.Swap(0); n > 0 {
-		own = append(own, zap.Int64("lines_dropped_before", n))
+	if dropped := g.dropped.Swap(0); dropped > 0 {
+		own = append(own, zap.Int64("lines_dropped_before", dropped))
 	}
 	g.log.Info("guest wrote", append(own, fields...)...)
 }

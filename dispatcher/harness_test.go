@@ -58,8 +58,15 @@ func works(d time.Duration) guestFunc {
 
 // receipts is an Observer that keeps everything.
 type receipts struct {
-	mu  sync.Mutex
-	all []Receipt
+	mu     sync.Mutex
+	all    []Receipt
+	events []EventOutcome
+}
+
+func (r *receipts) OnEvent(e EventOutcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, e)
 }
 
 func (r *receipts) OnDelivery(one Receipt) {

@@ -20,7 +20,7 @@ type memQueue struct {
 	minted   int
 	token    uint64
 
-	// fail is asked before each call ("claim", "extend", "settle", "wait"); an error is returned to the caller, and nothing is
+	// fail is asked before each call ("claim", "extend", "settle", "wait", "publish"); an error is returned to the caller, and nothing is
 	// changed. For a settle, published tells how large the outbox is.
 	fail func(call string, published int) error
 	// reserve answers Reserve.
@@ -43,7 +43,10 @@ type memQueue struct {
 	buried    []substrate.Settlement
 	released  []substrate.Settlement
 	retried   []substrate.Settlement
-	published []substrate.Message
+	published []substrate.Message // by settlements
+
+	alone []substrate.Message          // published by themselves
+	dead  map[string]substrate.Message // that a claim buried, by id
 }
 
 type stored struct {
@@ -64,6 +67,7 @@ func newMemQueue() *memQueue {
 		start:   func() error { return nil },
 		running: map[substrate.Lease]bool{},
 		fences:  map[string]uint64{},
+		dead:    map[string]substrate.Message{},
 	}
 }
 
@@ -91,6 +95,23 @@ func (q *memQueue) MintID() string {
 
 func (q *memQueue) Reserve(_, topic string, bytes int) (*substrate.Reservation, error) {
 	return nil, q.reserve(topic, bytes)
+}
+
+func (q *memQueue) PublishHeld(_ context.Context, held []substrate.Lease, msgs ...substrate.Message) ([]substrate.Receipt, error) {
+	q.mu.Lock()
+	if err := q.fail("publish", len(msgs)); err != nil {
+		q.mu.Unlock()
+		return nil, err
+	}
+	for _, l := range held {
+		if q.holder(l) == nil {
+			q.mu.Unlock()
+			return nil, substrate.ErrLeaseLost
+		}
+	}
+	q.mu.Unlock()
+	q.publish(msgs...)
+	return make([]substrate.Receipt, len(msgs)), nil
 }
 
 func (q *memQueue) WaitReady(ctx context.Context, tenant, topic, _ string) error {
@@ -145,6 +166,7 @@ func (q *memQueue) Claim(_ context.Context, r substrate.ClaimRequest) (substrate
 		case s.message.Tenant != r.Tenant || s.message.Topic != r.Topic || time.Until(s.until) > 0:
 		case s.attempts >= r.MaxAttempts:
 			q.remove(s)
+			q.dead[s.message.ID] = s.message
 			out.Buried = append(out.Buried, substrate.DeadLetter{ID: s.message.ID, Attempts: s.attempts, Reason: "max-attempts"})
 		default:
 			q.token++

@@ -34,11 +34,20 @@ type Guest interface {
 	Digest() string
 }
 
+// ClosingGuest is a Guest that holds something. One that a Swap leaves without a consumer is closed when its last call has
+// ended; those that are there when Run ends are their maker's to close.
+type ClosingGuest interface {
+	Guest
+	Close(ctx context.Context) error
+}
+
 // Observer is told of every outcome, for metrics. Its methods are called from many goroutines and must not block.
 type Observer interface {
 	// OnDelivery is called once for each delivery that ended, settled or not, and for each message that a claim buried
 	// because its attempts were used up.
 	OnDelivery(r Receipt)
+	// OnEvent is called once for each event that was published, or was to be and couldn't.
+	OnEvent(e EventOutcome)
 }
 
 // Retry says how long a message waits for its next attempt: Base × 2ⁿ after attempt n+1, at most Cap, less a random part
@@ -51,7 +60,7 @@ type Retry struct {
 // Consumer is one entry of a manifest: which messages are handed to which guest, and how. The zero value of a field
 // that has a default means that default.
 type Consumer struct {
-	Name   string // unique; printable, at most 200 bytes
+	Name   string // unique in its tenant; printable, at most 200 bytes
 	Tenant string
 	Topic  string
 	Lane   string // the consumer group, which has to exist; "" is the topic's default lane
@@ -69,6 +78,9 @@ type Consumer struct {
 	Lease       time.Duration // 0 is limits.LeaseDuration; longer than Limits.CallDuration
 	Retry       Retry
 
+	// Canary gets a share of the messages; nil is none.
+	Canary *Canary
+
 	// ContextOptional admits messages without a signed context. Forged and mismatched ones are buried all the same.
 	ContextOptional bool
 	// Publish grants topics of the consumer's own tenant, each by exact name, by a prefix that ends in "/*", or all by "*".
@@ -77,6 +89,7 @@ type Consumer struct {
 	Clients []string
 	// Buckets are those of the tenant whose values the guest may read and write. They need a Queue that is a ValueStore.
 	Buckets []string
+	Events  Events
 	// Filter is an expression over a message: see package internal/filter. What it doesn't take is acknowledged unrun. "" takes
 	// all. It belongs to a consumer that shares its lane with none.
 	Filter string
@@ -97,11 +110,14 @@ type Options struct {
 	Hooks     []Hook           // asked and told in this order
 	Observer  Observer         // nil observes nothing
 	Shares    map[string]Share // of the workers, by tenant; the others have the zero Share
+	Caps      map[string]Caps  // by tenant; the others have none
 	Workers   int              // guests that run at once; 0 is GOMAXPROCS − 1, at least 1
 	Grace     time.Duration    // that running deliveries get when Run is stopped; 0 cuts at once
 	// MaxAge returns how old a message of a topic may be when it is delivered; 0 is any age, and so is nil. It is asked for each
 	// message that has a signed context.
 	MaxAge func(tenant, topic string) time.Duration
+	// Expired brings what the queue buried because it expired, for events; may be nil. It is read while Run runs.
+	Expired <-chan []substrate.DeadLetter
 }
 
 // withDefaults returns o with its unset values filled in. The caller's slices are not touched.
@@ -142,6 +158,9 @@ func (c Consumer) withDefaults() Consumer {
 	if c.Retry.Cap == 0 {
 		c.Retry.Cap = limits.RetryCapDuration
 	}
+	if c.Canary != nil {
+		c.Canary = &Canary{Percent: c.Canary.Percent, Consumer: c.Canary.Consumer.withDefaults()}
+	}
 	return c
 }
 
@@ -161,12 +180,13 @@ func (o Options) validate() error {
 		faults = append(faults, fmt.Errorf("dispatcher: grace of %s: want 0 or more", o.Grace))
 	}
 	faults = append(faults, shareFaults(o.Shares)...)
-	names := make(map[string]bool, len(o.Consumers))
+	faults = append(faults, capFaults(o.Caps)...)
+	names := make(map[consumerName]bool, len(o.Consumers))
 	for _, c := range o.Consumers {
-		if names[c.Name] {
+		if names[c.name()] {
 			faults = append(faults, fmt.Errorf("dispatcher: two consumers are named %q: want distinct names", c.Name))
 		}
-		names[c.Name] = true
+		names[c.name()] = true
 		for _, fault := range c.faults() {
 			faults = append(faults, fmt.Errorf("dispatcher: consumer %q: %w", c.Name, fault))
 		}
@@ -222,6 +242,7 @@ func (c Consumer) faults() []error {
 		"concurrency %d: want 1 to %d", c.Concurrency, limits.InFlightMessages)
 	out = append(out, c.Batch.faults(c)...)
 	out = append(out, c.Breaker.faults()...)
+	out = append(out, c.Canary.faults(c)...)
 	check(c.MaxAttempts >= 1, "max attempts %d: want at least 1", c.MaxAttempts)
 	check(c.Limits.CallDuration > 0, "call duration %s: want more than 0", c.Limits.CallDuration)
 	check(c.Lease > c.Limits.CallDuration, "lease %s: want more than the call duration of %s", c.Lease, c.Limits.CallDuration)
@@ -230,6 +251,7 @@ func (c Consumer) faults() []error {
 	if _, err := c.filter(); err != nil {
 		out = append(out, fmt.Errorf("filter: %w", err))
 	}
+	out = append(out, c.Events.faults(c)...)
 	for _, b := range c.Buckets {
 		if err := substrate.ValidBucket(b); err != nil {
 			out = append(out, err)
@@ -240,6 +262,11 @@ func (c Consumer) faults() []error {
 	}
 	return out
 }
+
+// consumerName tells the consumers of a dispatcher apart.
+type consumerName struct{ tenant, name string }
+
+func (c *Consumer) name() consumerName { return consumerName{c.Tenant, c.Name} }
 
 // filter returns the compiled filter, nil if there is none.
 func (c Consumer) filter() (*filter.Filter, error) {
@@ -270,3 +297,5 @@ func guestErrors() []string {
 type silent struct{}
 
 func (silent) OnDelivery(Receipt) {}
+
+func (silent) OnEvent(EventOutcome) {}

@@ -22,7 +22,9 @@ func TestNew(t *testing.T) {
 		bad.Concurrency, bad.MaxAttempts, bad.Lease = -1, -1, time.Second
 		bad.Retry = Retry{Base: time.Hour, Cap: time.Second}
 		bad.NonRetryable = []string{"sometimes"}
-		_, err := New(Options{Workers: -1, Grace: -1, Consumers: []Consumer{bad, consumerOf("twice", ends(ok())), consumerOf("a\nb", ends(ok()))}})
+		twin, elsewhere := consumerOf("twice", ends(ok())), consumerOf("twice", ends(ok()))
+		twin.Tenant, elsewhere.Tenant = "No", "elsewhere"
+		_, err := New(Options{Workers: -1, Grace: -1, Consumers: []Consumer{bad, twin, elsewhere, consumerOf("a\nb", ends(ok()))}})
 		require.Error(t, err)
 		for _, want := range []string{
 			"no queue", "no signed context", "-1 workers", "grace of -1ns", `two consumers are named "twice"`, "no guest",
@@ -31,6 +33,7 @@ func TestNew(t *testing.T) {
 			require.ErrorContains(t, err, want)
 		}
 		require.NotContains(t, err.Error(), "a\nb")
+		require.Equal(t, 1, strings.Count(err.Error(), "two consumers"), "another tenant may give the same name")
 	})
 	t.Run("DefaultsComeFromTheTableOfLimits", func(t *testing.T) {
 		r := newRig(t, Consumer{Name: "c", Tenant: tenant, Topic: topic, Guest: ends(ok()), Limits: limits.DefaultGuest()})
@@ -76,20 +79,37 @@ func TestGuestLog(t *testing.T) {
 			require.Equal(t, want, escape([]byte(in)))
 		}
 	})
+	t.Run("BytesBeyondTheTenantsCapAreLeftOut", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			core, logs := observer.New(zapcore.DebugLevel)
+			g := newGuestLog(zap.New(core), tenant, Caps{LogBytesPerSec: 2048})
+			line := []byte(strings.Repeat("a", 5000)) // of which one line's worth counts
+			for range 5 {
+				g.write("stdout", line, nil)
+			}
+			require.Equal(t, 2, logs.Len())
+			require.EqualValues(t, 3*limits.GuestLogLineBytes, g.lost.Load())
+			time.Sleep(time.Second / 2)
+			g.write("stdout", line, nil)
+			g.write("stdout", []byte("b"), nil)
+			require.Equal(t, 3, logs.Len())
+			require.EqualValues(t, 3, logs.All()[2].ContextMap()["lines_dropped_before"])
+		})
+	})
 	t.Run("ATenantsRateIsSharedAndItsNeighboursIsNot", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			core, logs := observer.New(zapcore.DebugLevel)
 			one, two, other := consumerOf("one", ends(ok())), consumerOf("two", ends(ok())), consumerOf("three", ends(ok()))
 			other.Tenant = "other"
-			g := newGuestLogs(zap.New(core), []Consumer{one, two, other})
-			require.Len(t, g, 2)
-			for range 1000 {
-				g[tenant].write("stdout", []byte("loud"), nil)
+			d, err := New(Options{Queue: newMemQueue(), Context: newContext(t), Logger: zap.New(core), Consumers: []Consumer{one, two, other}})
+			require.NoError(t, err)
+			for i := range 1000 {
+				d.consumers[i%2].guests.write("stdout", []byte("loud"), nil)
 			}
-			g["other"].write("stdout", []byte("quiet"), nil)
+			d.consumers[2].guests.write("stdout", []byte("quiet"), nil)
 			require.Equal(t, limits.GuestLogLinesPerSec+1, logs.Len())
 			time.Sleep(time.Second)
-			g[tenant].write("stdout", []byte("again"), nil)
+			d.consumers[0].guests.write("stdout", []byte("again"), nil)
 			last := logs.All()[logs.Len()-1].ContextMap()
 			require.Equal(t, "again", last["line"])
 			require.EqualValues(t, 1000-limits.GuestLogLinesPerSec, last["lines_dropped_before"])

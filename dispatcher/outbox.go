@@ -53,7 +53,7 @@ func (o *outbox) admit(topic string, m messaging.Message) (messaging.Admission, 
 	}
 	r, err := o.queue.Reserve(out.Tenant, topic, len(out.Payload))
 	if err != nil {
-		o.noteRefusal(err)
+		o.noteRefusal(topic, err)
 		return messaging.Admission{}, refusalFor(err)
 	}
 	out.ID, out.Reservation = o.queue.MintID(), r
@@ -62,10 +62,27 @@ func (o *outbox) admit(topic string, m messaging.Message) (messaging.Admission, 
 }
 
 // noteRefusal remembers that the queue had no room, which says nothing about the message: the consumer can wait for it.
-func (o *outbox) noteRefusal(err error) {
+func (o *outbox) noteRefusal(topic string, err error) {
 	r, isRefusal := refusedBy(err)
 	if o.refused == nil && isRefusal && !r.forever {
+		r.topic = topic
 		o.refused = r
+	}
+}
+
+// noteFailure remembers that a message was not stored, unless it never will be.
+func (o *outbox) noteFailure(topic string, err error) {
+	if _, isRefusal := refusedBy(err); isRefusal {
+		o.noteRefusal(topic, err)
+	} else if o.refused == nil {
+		o.refused = &refusedOutbox{why: messaging.Unavailable}
+	}
+}
+
+// noteNoRoom remembers that too many of others are in the way.
+func (o *outbox) noteNoRoom() {
+	if o.refused == nil {
+		o.refused = &refusedOutbox{why: messaging.QuotaExceeded}
 	}
 }
 

@@ -113,6 +113,14 @@ func TestOutbox(t *testing.T) {
 				fmt.Errorf("wrapped: %w", &limits.Error{Name: limits.NameTopics, Limit: 10, Actual: 11}),
 				messaging.PublishError{Case: messaging.QuotaExceeded, Limit: 10, Actual: 11},
 			},
+			{
+				&substrate.TenantError{Tenant: "acme", Name: limits.NameTenantMessages, Limit: 10, Actual: 11},
+				messaging.PublishError{Case: messaging.QuotaExceeded, Limit: 10, Actual: 11},
+			},
+			{
+				&substrate.TenantError{Tenant: "acme", Name: limits.NameTenantRate, Limit: 9, Actual: 10, RetryAfter: after},
+				messaging.PublishError{Case: messaging.RateExceeded, Limit: 9, Actual: 10, RetryAfter: &after},
+			},
 			{substrate.ErrStorageFull, messaging.PublishError{Case: messaging.StorageFull}},
 			{
 				errors.New("secret of the host"),
@@ -174,6 +182,7 @@ func TestCommit(t *testing.T) {
 			fmt.Errorf("settle: %w", substrate.ErrStorageFull), substrate.ErrNotFound,
 			&substrate.RateError{Topic: "lines", PerSecond: 1, RetryAfter: 3 * time.Second},
 			&substrate.DepthError{Topic: "lines", Limit: 1, Actual: 2},
+			&substrate.TenantError{Tenant: "acme", Name: limits.NameTenantBytes, Limit: 1, Actual: 2},
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t)

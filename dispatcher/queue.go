@@ -18,6 +18,14 @@ type Queue interface {
 	// Reserve asks the topic's policy for one more message, ahead of the Settle that publishes it. The reservation is put
 	// into that message, or released. It may be nil: then there is nothing to release.
 	Reserve(tenant, topic string, payloadBytes int) (*substrate.Reservation, error)
+	// Publish stores messages, all or none, and returns when they are durable. Their bytes belong to the queue.
+	Publish(ctx context.Context, msgs ...substrate.Message) ([]substrate.Receipt, error)
+	// PublishHeld is Publish for a guest that handles messages under leases. If one of those is not held it publishes nothing,
+	// and the error is substrate.ErrLeaseLost.
+	PublishHeld(ctx context.Context, held []substrate.Lease, msgs ...substrate.Message) ([]substrate.Receipt, error)
+	// DeadMessage returns the message of a dead letter that the queue made by itself. The error is substrate.ErrNotFound if it is
+	// no more, or can't be read.
+	DeadMessage(ctx context.Context, d substrate.DeadLetter) (substrate.Message, error)
 	// WaitReady blocks until a claim may find something, ctx is done, or the queue fails. It may return too early, never
 	// too late.
 	WaitReady(ctx context.Context, tenant, topic, lane string) error
@@ -31,7 +39,7 @@ type Queue interface {
 	RaiseFence(ctx context.Context, lease substrate.Lease, f substrate.Fence) error
 	// Extend moves the end of the lease to d from now. substrate.ErrLeaseLost says that the lease is another holder's.
 	Extend(ctx context.Context, lease substrate.Lease, d time.Duration) (time.Time, error)
-	// Settle applies the settlements and publishes the outbox, all or nothing. After an error other than substrate.ErrLeaseLost
+	// Settle applies the settlements and publishes the outbox, which needs an Ack or a Bury, all or nothing. After an error other than substrate.ErrLeaseLost
 	// and substrate.ErrStaleFence it may be called again with the same arguments. The outbox belongs to the queue.
 	Settle(ctx context.Context, s []substrate.Settlement, outbox []substrate.Message) error
 }

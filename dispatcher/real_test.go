@@ -70,6 +70,9 @@ func (h *house) module(name string, wasm []byte, g limits.Guest) *runtime.Module
 // OnDelivery makes house an Observer.
 func (h *house) OnDelivery(r Receipt) { h.seen <- r }
 
+// OnEvent makes house an Observer.
+func (h *house) OnEvent(EventOutcome) {}
+
 func (h *house) publish(topicName string, n int) {
 	h.t.Helper()
 	for range n {
@@ -87,6 +90,12 @@ func (h *house) run(q Queue, consumers ...Consumer) (stop func()) {
 		Grace: 100 * time.Millisecond,
 	})
 	require.NoError(h.t, err)
+	return h.runs(d)
+}
+
+// runs starts a dispatcher that was made; the function that it returns stops it.
+func (h *house) runs(d *Dispatcher) (stop func()) {
+	h.t.Helper()
 	ctx, cancel := context.WithCancel(h.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()

@@ -20,7 +20,7 @@ func (c *consumer) receipt(d *delivery, dec decision, published int) Receipt {
 	if d.run == nil {
 		return r
 	}
-	r.Module, r.Version = c.Guest.Digest(), c.Version
+	r.Module, r.Version, r.Canary = c.Guest.Digest(), c.Version, c.isCanary
 	o, n := d.run.outcome, len(d.run.deliveries)
 	r.Fuel, r.Wall, r.HostCalls = o.FuelUsed/int64(n), o.Wall/time.Duration(n), o.HostCalls/int64(n)
 	r.PeakMemoryBytes = o.PeakMemoryBytes
@@ -37,6 +37,12 @@ func (c *consumer) blank(message string, attempt int) Receipt {
 	}
 }
 
+// ofOlder returns the receipt of a message that shares the end of a newer one, whose receipt r is.
+func (r Receipt) ofOlder(d *delivery) Receipt {
+	r.Message, r.Attempt, r.Published, r.Fuel, r.Wall, r.HostCalls = d.Message.ID, d.Attempt, 0, 0, 0, 0
+	return r
+}
+
 // discard reports a delivery that couldn't be settled: the message is another holder's, or will be.
 func (c *consumer) discard(d *delivery, reason string) {
 	r := c.receipt(d, decision{reason: reason}, 0)
@@ -46,9 +52,13 @@ func (c *consumer) discard(d *delivery, reason string) {
 
 // reportBuried reports a message that a claim buried because its attempts were used up.
 func (c *consumer) reportBuried(dead substrate.DeadLetter) {
+	c.publishReceipt(c.buriedReceipt(dead), nil)
+}
+
+func (c *consumer) buriedReceipt(dead substrate.DeadLetter) Receipt {
 	r := c.blank(dead.ID, dead.Attempts)
 	r.Verdict, r.Reason = substrate.Bury.String(), sanitize(dead.Reason)
-	c.publishReceipt(r, nil)
+	return r
 }
 
 // reportQuarantined reports a message that a claim found not to check. Nobody is given it any more.
@@ -97,7 +107,7 @@ func (c *consumer) publishReceipt(r Receipt, cause error) {
 
 // guestWrote puts a line of the guest into its tenant's log.
 func (c *consumer) guestWrote(d *delivery, stream string, line []byte) {
-	c.guests[c.Tenant].write(stream, line, []zap.Field{
+	c.guests.write(stream, line, []zap.Field{
 		zap.String("consumer", c.Name), zap.String("topic", c.Topic), zap.String("message", d.Message.ID),
 		zap.Int("attempt", d.Attempt),
 	})

@@ -1,7 +1,6 @@
 package dispatcher
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -17,6 +16,7 @@ type run struct {
 	values     *view // nil if there are none
 	outcome    runtime.Outcome
 	published  []messaging.Outgoing // by a call that ended well
+	paused     time.Duration        // while others ran
 }
 
 // newRun makes a run that was not made yet.
@@ -45,6 +45,7 @@ func (c *consumer) call(p phases, j *job, deliveries []*delivery, d time.Duratio
 	}
 	bounds := c.Limits
 	bounds.CallDuration = d
+	a := &asker{consumer: c, phases: p, job: j, run: r}
 	options := messaging.CallOptions{
 		Message:  messages[0],
 		More:     messages[1:],
@@ -53,17 +54,23 @@ func (c *consumer) call(p phases, j *job, deliveries []*delivery, d time.Duratio
 		Config:   c.Config,
 		Admit:    r.outbox.admit,
 		Withdraw: r.outbox.withdraw,
+		Pause:    a.pause,
+		Request:  a.request,
+		Reply: func(to, m messaging.Message) (messaging.Admission, *messaging.PublishError) {
+			return c.reply(r, to, m)
+		},
 		Draining: func() bool { return p.claim.Err() != nil },
 		Log:      func(stream string, line []byte) { c.guestWrote(deliveries[0], stream, line) },
 	}
 	if r.values != nil {
 		options.Store = r.values
 	}
-	call := messaging.NewCall(options)
-	r.outcome = c.runGuest(p, j, call)
+	a.call = messaging.NewCall(options)
+	r.outcome = c.runGuest(j, a.call)
+	r.paused = a.call.Paused()
 	j.turn.spent(r.outcome.FuelUsed)
 	if r.outcome.Class == runtime.OK {
-		r.published = call.Outbox()
+		r.published = a.call.Outbox()
 	}
 	c.logTexts(r)
 	return r
@@ -82,16 +89,13 @@ func (c *consumer) logTexts(r *run) {
 }
 
 // runGuest makes the call. A panic on its way fails this call alone.
-func (c *consumer) runGuest(p phases, j *job, call *messaging.Call) (out runtime.Outcome) {
-	ctx, cancel := context.WithCancelCause(j.ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(p.run, func() { cancel(context.Cause(p.run)) })()
+func (c *consumer) runGuest(j *job, call *messaging.Call) (out runtime.Outcome) {
 	defer func() {
 		if err := c.recovered(j.deliveries[0], recover()); err != nil {
 			out = runtime.Outcome{Class: runtime.HostPanic, Err: err}
 		}
 	}()
-	return c.Guest.Invoke(ctx, call)
+	return c.Guest.Invoke(j.ctx, call)
 }
 
 // conclude says of each delivery of a run what it came to.
@@ -119,6 +123,9 @@ func (c *consumer) conclude(r *run) {
 func (r *run) seal(acked map[string]bool) ([]substrate.Message, error) {
 	var commits []messaging.Outgoing
 	for _, p := range r.published {
+		if _, is := p.Token.(*reply); is {
+			continue
+		}
 		cause := causeOf(p)
 		if (cause == "" && len(acked) == len(r.deliveries)) || acked[cause] {
 			commits = append(commits, p)
@@ -149,6 +156,9 @@ func (r *run) shares() bool {
 
 // causeOf returns the id of the message because of which another was published, "" for all of the call.
 func causeOf(p messaging.Outgoing) string {
+	if r, is := p.Token.(*reply); is {
+		return r.request
+	}
 	if p.Message.Options == nil {
 		return ""
 	}

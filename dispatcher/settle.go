@@ -12,6 +12,7 @@ type unit struct {
 	job        *job
 	deliveries []*delivery
 	decisions  []decision
+	mute       bool // tells nobody: its events were refused
 }
 
 // units returns what there is to settle.
@@ -46,16 +47,28 @@ func (c *consumer) settle(p phases, u *unit) {
 		u.redecide(c, finding{end: atSeal}, err)
 		outbox = nil
 	}
+	replies := u.replies()
 	receipts := make([]Receipt, len(u.deliveries))
 	for i, d := range u.deliveries {
 		c.follow(d, u.decisions[i])
-		receipts[i] = c.receipt(d, u.decisions[i], publishedBy(outbox, d, u))
+		receipts[i] = c.receipt(d, u.decisions[i], publishedBy(outbox, d, u)+repliesTo(d.Message.ID, replies))
 	}
-	err = c.commit(p, u, outbox, receipts)
+	events := c.eventsOf(u, receipts)
+	if err = c.commit(p, u, with(outbox, events), receipts); err != nil {
+		drop(events)
+	}
 	refused, isRefusal := refusedBy(err)
 	switch {
 	case err == nil:
+		for _, r := range replies {
+			c.inquiries.deliver(r)
+		}
+		c.allTold(events, nil)
 		c.settled(u, receipts, len(outbox))
+	case isRefusal && len(events) > 0: // perhaps because of them
+		c.allTold(events, err)
+		u.mute = true
+		c.settle(p, u)
 	case errors.Is(err, substrate.ErrLeaseLost):
 		c.settleApart(p, u)
 	case errors.Is(err, substrate.ErrStaleFence):
@@ -87,6 +100,7 @@ func (u *unit) redecide(c *consumer, f finding, cause error) {
 			d.finding, d.cause = f, cause
 		}
 	}
+	u.mute = false
 	c.decide(u)
 }
 
@@ -95,13 +109,18 @@ func (u *unit) seal() ([]substrate.Message, error) {
 	if u.run == nil {
 		return nil, nil
 	}
+	return u.run.seal(u.acked())
+}
+
+// acked returns the ids of the messages that are acknowledged because the guest handled them.
+func (u *unit) acked() map[string]bool {
 	acked := map[string]bool{}
 	for i, d := range u.deliveries {
 		if u.decisions[i].handled() {
 			acked[d.Message.ID] = true
 		}
 	}
-	return u.run.seal(acked)
+	return acked
 }
 
 // dropLost takes the deliveries out whose lease is lost: those are another holder's.
@@ -199,8 +218,7 @@ func (c *consumer) settled(u *unit, receipts []Receipt, published int) {
 		}
 		c.report(d, receipts[i])
 		for _, older := range d.older {
-			r := receipts[i]
-			r.Message, r.Attempt, r.Published, r.Fuel, r.Wall, r.HostCalls = older.Message.ID, older.Attempt, 0, 0, 0, 0
+			r := receipts[i].ofOlder(older)
 			if u.decisions[i].handled() {
 				r.Reason = ReasonStale
 			}

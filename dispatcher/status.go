@@ -22,8 +22,11 @@ type ConsumerStatus struct {
 	Topic    string
 	Lane     string
 	Module   string // hex SHA-256
+	Version  string // of the deployment
 	State    State
 	Reason   string    // why it is holding, unhealthy or paused; a reason as messages have them, or ""
 	Since    time.Time // when it entered the state
 	InFlight int       // messages claimed and not yet settled
+	Canary   *CanaryStatus
+	Draining int       // messages that versions before a Swap claimed, and have not yet settled
 }

@@ -18,10 +18,8 @@ func order(turns map[string]*turn) []string {
 	for len(turns) > 0 {
 		var now string
 		for label, t := range turns {
-			select {
-			case <-t.granted:
+			if t.state == turnGranted {
 				now = label
-			default:
 			}
 		}
 		if now == "" {
@@ -37,7 +35,7 @@ func order(turns map[string]*turn) []string {
 func TestWorkers(t *testing.T) {
 	t.Run("ConsumersTakeTurns", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // nobody runs for any time
-			w := newWorkers(1, nil)
+			w := newWorkers(1, nil, nil, &crew{})
 			turns := map[string]*turn{}
 			for _, consumer := range []string{"a", "b", "c"} {
 				for i := range 3 {
@@ -49,7 +47,7 @@ func TestWorkers(t *testing.T) {
 	})
 	t.Run("ATenantWithManyConsumersGetsNoMoreThanOneWithOne", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // nobody runs for any time
-			w := newWorkers(1, nil)
+			w := newWorkers(1, nil, nil, &crew{})
 			turns := map[string]*turn{"x": w.enqueue("z", "x", false)}
 			for _, consumer := range []string{"a", "b", "c"} {
 				for i := range 2 {
@@ -64,7 +62,7 @@ func TestWorkers(t *testing.T) {
 	})
 	t.Run("WhoComesNowAndThenWaitsForNobodysBurst", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // nobody runs for any time
-			w := newWorkers(1, nil)
+			w := newWorkers(1, nil, nil, &crew{})
 			turns := map[string]*turn{}
 			for i := range 4 {
 				turns[fmt.Sprint("loud", i)] = w.enqueue("t", "loud", false)
@@ -75,29 +73,52 @@ func TestWorkers(t *testing.T) {
 			require.Equal(t, []string{"loud1", "quiet", "loud2", "loud3"}, order(turns))
 		})
 	})
+	t.Run("ATenantRunsNoMoreGuestsThanItMay", func(t *testing.T) {
+		w := newWorkers(3, nil, map[string]Caps{"small": {Running: 1}}, &crew{})
+		is := func(want turnState, turns ...*turn) {
+			t.Helper()
+			for _, o := range turns {
+				require.Equal(t, want, o.state)
+			}
+		}
+		first, second := w.enqueue("small", "a", false), w.enqueue("small", "b", false)
+		is(turnGranted, first)
+		is(turnWaiting, second)
+		running, held := w.ofTenant("small")
+		require.Equal(t, 1, running)
+		require.Positive(t, held)
+		one, two := w.enqueue("large", "c", false), w.enqueue("large", "c", false)
+		is(turnGranted, one, two)
+		three := w.enqueue("large", "c", false)
+		one.done()
+		is(turnGranted, three)
+		is(turnWaiting, second)
+		first.done()
+		is(turnGranted, second)
+	})
 	t.Run("WhoLeavesTheQueueTakesNoWorker", func(t *testing.T) {
-		w := newWorkers(1, nil)
+		w := newWorkers(1, nil, nil, newCrew(t))
 		running := w.enqueue("t", "a", false)
 		leaving, staying := w.enqueue("t", "b", false), w.enqueue("t", "c", false)
 		stopped, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.ErrorIs(t, leaving.wait(stopped, t.Context()), context.Canceled)
+		require.ErrorIs(t, leaving.perform(stopped, t.Context(), func() { t.Error("it left") }), context.Canceled)
 		leaving.done()
 		running.done()
-		require.NoError(t, staying.wait(t.Context(), t.Context()))
+		require.NoError(t, staying.perform(t.Context(), t.Context(), func() {}))
 		staying.done()
 		staying.done()
 		require.Equal(t, 1, w.free, "done twice gives one worker back")
 	})
 	t.Run("AStopBeatsATurnThatHasCome", func(t *testing.T) {
-		w := newWorkers(1, nil)
+		w := newWorkers(1, nil, nil, newCrew(t))
 		granted := w.enqueue("t", "a", false)
 		held, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.ErrorIs(t, granted.wait(t.Context(), held), context.Canceled)
+		require.ErrorIs(t, granted.perform(t.Context(), held, func() { t.Error("it was stopped") }), context.Canceled)
 	})
 	t.Run("OneThatIsAloneWaitsForAllAndHoldsUpAll", func(t *testing.T) {
-		w := newWorkers(3, nil)
+		w := newWorkers(3, nil, nil, &crew{})
 		is := func(o *turn, want turnState) {
 			t.Helper()
 			require.Equal(t, want, o.state)
@@ -121,7 +142,7 @@ func TestWorkers(t *testing.T) {
 	t.Run("NobodyIsForgottenAndNoWorkerIsLost", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			total := rapid.IntRange(1, 4).Draw(t, "workers")
-			w := newWorkers(total, nil)
+			w := newWorkers(total, nil, nil, &crew{})
 			var open []*turn
 			for range rapid.IntRange(1, 200).Draw(t, "steps") {
 				if len(open) == 0 || rapid.Bool().Draw(t, "enqueue") {

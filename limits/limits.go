@@ -33,6 +33,7 @@ const (
 	HandlesPerCall   = 4_096    // live resource handles of one guest call
 	HeldBytes        = 32 * MiB // payloads and metadata that the host holds for one guest call
 	RequestReplies   = 64       // that one request may expect
+	ReplyBytes       = 2 * MiB  // payloads and metadata of all replies to one request
 	GuestModuleBytes = 64 * MiB
 	InitFuel         = 1_000_000_000 // instructions of a module's initialisation, once at deploy
 	InitDuration     = 10 * time.Second
@@ -51,13 +52,19 @@ const (
 	ReuseAge      = 10 * time.Minute // of such an instance
 )
 
+// Bounds of deploying.
+const (
+	PlanVersions = 16        // that are kept of a tenant's consumers, the one that runs included
+	UploadBytes  = 512 * MiB // of a tenant's modules that no version names yet, above which the oldest go
+)
+
 // Bounds of compiling one module, in a process of its own, and of what is kept of that.
 const (
 	CompileBytes     = 3 * GiB // of address space, beyond what the process has at its start
 	CompileHeapBytes = 2 * GiB // above which its garbage collector does all that it can
 	CompileCPU       = time.Minute
 	CompileDuration  = 3 * time.Minute // on a machine that has other work
-	CodeCacheBytes   = 1 * GiB         // of compiled code, when a host starts
+	CodeCacheBytes   = 1 * GiB         // of compiled code that is kept
 )
 
 // Bounds of delivery: leases, attempts, retries.
@@ -81,7 +88,7 @@ const (
 	RunningSlots        = 16_384        // deliveries that a handler works on at once; no fewer than HostInFlightMsgs
 	BadABIMessages      = 3             // different messages on which a module breaks the ABI; then it is the module's fault
 	FairHalfLife        = time.Second   // in which half of what a tenant ran is forgotten, when the next worker is given away
-	FairFuelPerSec      = 1_000_000_000 // instructions that count as a second of a worker
+	FairFuelPerSec      = 4_000_000_000 // instructions that count as a second of a worker
 	FairWeight          = 1_000         // of a tenant
 	CallMessages        = 64            // of one guest call
 	CallBytes           = 16 * MiB      // payloads of one guest call that has several messages
@@ -94,12 +101,24 @@ const (
 	BreakerCalls        = 20          // messages before a breaker says anything
 	BreakerHoldMin      = 5 * time.Second
 	BreakerHoldMax      = 5 * time.Minute
-	FilterBytes         = 4 * KiB // of the expression by which a consumer takes messages
-	FilterNodes         = 256     // operands and operators of it
-	FilterPatternSteps  = 1_000   // of a regular expression in it
-	GuestLogLinesPerSec = 200     // a tenant; as many at once
+	FilterBytes         = 4 * KiB                // of the expression by which a consumer takes messages
+	FilterNodes         = 256                    // operands and operators of it
+	FilterPatternSteps  = 1_000                  // of a regular expression in it
+	WaitingRequests     = 128                    // guests of a host that wait for replies; fewer than IdleInstances, because each keeps an instance
+	TenantWaiting       = 32                     // of them of one tenant
+	RequestMargin       = 100 * time.Millisecond // that waiting leaves of a call's time, but no more than a tenth of what is left of it
+	GuestLogLinesPerSec = 200                    // a tenant; as many at once
 	GuestLogLineBytes   = 1 * KiB
-	SettleAtStop        = 5 * time.Second // that settlements get after the grace period
+	SettleAtStop        = 5 * time.Second      // that settlements get after the grace period
+	PauseAfter          = 2 * time.Millisecond // of a guest's run, after which it is paused for a tenant that is owed more
+	PausedGuests        = 16                   // that are, of all tenants
+	RoomWait            = time.Millisecond     // that a claim waits for room for many messages, before it claims few
+	IdleHands           = 256                  // goroutines that wait for the next delivery
+	SettleTogether      = 32                   // messages of a consumer after which a commit waits for no others
+	SettleTogetherBytes = 1 * MiB              // of their outboxes, likewise
+	SettleWait          = time.Millisecond
+	SettleWaitCalls     = 250 * time.Microsecond // calls that last longer don't make commits wait
+	ExpiredBatches      = 256                    // of messages that expired together, waiting to be told of; each has some hundred at most
 )
 
 // Bounds of the key-value store that guests share.
@@ -127,10 +146,12 @@ const (
 	TopicBytes          = 200
 	TenantBytes         = 63
 	TopicsPerTenant     = 10_000
-	EnvelopeBytes       = 16 * KiB
-	ReceiptBytes        = 4 * KiB
-	BatchMessages       = 65_536 // one publish
-	Hops                = 16
+	// TenantHeadroomPercent is by how much what a tenant's own handlers publish may exceed the caps on what it stores.
+	TenantHeadroomPercent = 10
+	EnvelopeBytes         = 16 * KiB
+	ReceiptBytes          = 4 * KiB
+	BatchMessages         = 65_536 // one publish
+	Hops                  = 16
 )
 
 // Bounds of a signed context.
@@ -142,7 +163,7 @@ const (
 	TokenLeeway      = 60 * time.Second
 	VerifiedTokens   = 10_000
 	OperatorWhyBytes = 200
-	OperatorBytes    = 512 // of an operator's record
+	OperatorBytes    = 768 // of an operator's record
 )
 
 // Bounds of bearer tokens and of the key sets of their issuers.
@@ -172,6 +193,7 @@ const (
 	StorageLowBytes          = 1024 * MiB             // free space of the disk below which no message is taken
 	StorageReserveBytes      = 512 * MiB              // and below which nothing is changed
 	ReclaimBytes             = 64 * MiB               // deleted from the store, after which its space is given back
+	EraseKeys                = 8_192                  // of a deleted tenant, that one batch of the store deletes
 	ReclaimIdle              = time.Second            // that the store has nothing to do before that
 	ReclaimPause             = 5 * time.Second        // between two tries while the disk is nearly full
 	SweepRetry               = 100 * time.Millisecond // after a sweep that found the disk full
@@ -277,6 +299,10 @@ const (
 	NameTopicBytes     Name = "topic bytes"
 	NameKeyBytes       Name = "key bytes"
 	NameTopics         Name = "topics of a tenant"
+	NameTenantMessages Name = "stored messages"
+	NameTenantBytes    Name = "stored message bytes"
+	NameTenantRate     Name = "messages published a second"
+	NameTenantValues   Name = "stored value bytes of a tenant"
 	NameGroups         Name = "groups of a topic"
 	NameSkippedSpans   Name = "ranges that the default lane was not owed"
 	NameFenceMarks     Name = "fence marks of a lane"
@@ -287,10 +313,14 @@ const (
 	NameStoreOps       Name = "store operations"
 	NameBuckets        Name = "buckets of a tenant"
 	NameBackupRecord   Name = "backup record bytes"
+	NameWaiting        Name = "requests that wait for replies"
+	NameTenantWaiting  Name = "requests of a tenant that wait for replies"
+	NameReplyBytes     Name = "bytes of replies"
 	NameRunning        Name = "running deliveries"
 	NameTokenBytes     Name = "token bytes" //nolint:gosec // the name of a bound
 	NameTokenClaims    Name = "token claims"
 	NameTails          Name = "open tails"
+	NameModule         Name = "module bytes"
 	NameCompileMemory  Name = "bytes of address space to compile"
 	NameCompileTime    Name = "milliseconds to compile"
 )

@@ -295,6 +295,20 @@ func TestReuse(t *testing.T) {
 	t.Run("AnInstanceBeginsAnewAtItsAge", func(t *testing.T) {
 		require.Equal(t, make([]string, 9), classes(t, reuse(t, runtime.Instances{MaxAge: 1}), 9))
 	})
+	t.Run("AModuleThatIsCompiledTwiceHasTwoStates", func(t *testing.T) { // as that of two tenants is
+		e := newEngine(t)
+		var both []*runtime.Module
+		for range 2 {
+			m, err := e.CompileFor(t.Context(), "small", counter.assemble(), testLimits(), runtime.Instances{Reuse: true})
+			require.NoError(t, err)
+			both = append(both, m)
+		}
+		for range 3 {
+			require.Equal(t, []string{""}, classes(t, both[0], 1))
+			require.Equal(t, []string{""}, classes(t, both[1], 1))
+		}
+		require.Equal(t, []string{trap}, classes(t, both[0], 1))
+	})
 	t.Run("EachMessageHasItsOwnFuel", func(t *testing.T) {
 		m := reuse(t, runtime.Instances{})
 		first := m.Invoke(t.Context(), newCall("", nil)).FuelUsed

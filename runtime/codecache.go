@@ -33,8 +33,9 @@ type codeCache struct {
 	turn    chan struct{} // holds one token: one compiler at a time
 }
 
-// compiler compiles a metered module into the folder dir. It returns a *hostFault for what isn't the module's fault.
-type compiler func(ctx context.Context, dir string, metered []byte) error
+// compiler compiles a metered module into the folder dir, within so much time of a processor if that isn't 0. It returns a
+// *hostFault for what isn't the module's fault.
+type compiler func(ctx context.Context, dir string, metered []byte, cpu time.Duration) error
 
 // hostFault is a failure to compile or to initialise that isn't the module's fault.
 type hostFault struct{ err error }
@@ -104,7 +105,7 @@ func (c *codeCache) key(metered []byte) string {
 
 // ready makes sure that the code of a metered module is there and whole. Where the compiler refuses the module, the error
 // is its own; a *hostFault is something else.
-func (c *codeCache) ready(ctx context.Context, metered []byte) error {
+func (c *codeCache) ready(ctx context.Context, metered []byte, cpu time.Duration) error {
 	key := c.key(metered)
 	if c.whole(key) {
 		return nil
@@ -118,7 +119,7 @@ func (c *codeCache) ready(ctx context.Context, metered []byte) error {
 	if c.whole(key) {
 		return nil
 	}
-	return c.fill(ctx, key, metered)
+	return c.fill(ctx, key, metered, cpu)
 }
 
 // whole reports whether there is a note for key that is true, and marks it as used.
@@ -142,17 +143,20 @@ func (c *codeCache) whole(key string) bool {
 }
 
 // fill compiles a module and notes its code.
-func (c *codeCache) fill(ctx context.Context, key string, metered []byte) error {
+func (c *codeCache) fill(ctx context.Context, key string, metered []byte, cpu time.Duration) error {
 	dir, err := os.MkdirTemp(c.dir, "new-")
 	if err != nil {
 		return &hostFault{err}
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if err := c.compile(ctx, dir, metered); err != nil {
+	if err := c.compile(ctx, dir, metered, cpu); err != nil {
 		return err
 	}
 	if err := c.keep(key, dir); err != nil {
 		return &hostFault{fmt.Errorf("keep the compiled code: %w", err)}
+	}
+	if err := c.tidy(); err != nil {
+		return &hostFault{fmt.Errorf("remove old compiled code: %w", err)}
 	}
 	return nil
 }

@@ -135,6 +135,19 @@ func TestCodeCache(t *testing.T) {
 		require.NoFileExists(t, note)
 		require.NoFileExists(t, other)
 	})
+	t.Run("AlsoWhileAnEngineFillsTheFolder", func(t *testing.T) {
+		dir := filled(t)
+		e := cachingEngine(t, dir, compilerCommand())
+		code := files(t, dir, "wazero-*", "*")[0]
+		require.NoError(t, os.Truncate(code, limits.CodeCacheBytes)) // a hole; its note isn't true any more
+		yesterday := time.Now().Add(-24 * time.Hour)
+		require.NoError(t, os.Chtimes(files(t, dir, "notes", "*")[0], yesterday, yesterday))
+		another := wasmModule{handler: []byte(opConst(0)), extra: "another"}.assemble()
+		_, err := e.Compile(t.Context(), "another", another, testLimits())
+		require.NoError(t, err)
+		require.NoFileExists(t, code)
+		require.Len(t, files(t, dir, "wazero-*", "*"), 1)
+	})
 	t.Run("ACompilerNeedsAFolder", func(t *testing.T) {
 		_, err := runtime.New(t.Context(), runtime.Options{Compiler: failing()})
 		require.ErrorContains(t, err, "needs a folder")
@@ -199,6 +212,17 @@ func TestCompiler(t *testing.T) {
 				require.ErrorIs(t, err, &limits.Error{Name: b.want})
 			})
 		}
+	})
+	t.Run("ItMayUseLessForSome", func(t *testing.T) {
+		if raceEnabled {
+			t.Skip("the race detector needs more than that")
+		}
+		m, ok := corpus.Find("functions of four thousand branches")
+		require.True(t, ok)
+		err := runtime.CompileFast(t.Context(), t.TempDir(), m.Wasm(), compilerCommand(), time.Second)
+		var limit *limits.Error
+		require.ErrorAs(t, err, &limit)
+		require.Equal(t, limits.Error{Name: limits.NameCompileTime, Limit: 1000, Actual: 1001, Where: "the compiler"}, *limit)
 	})
 	t.Run("CancellingEndsIt", func(t *testing.T) {
 		why := errors.New("the deployer gave up")

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 
@@ -55,6 +56,20 @@ func (e *Engine) Compile(ctx context.Context, name string, wasm []byte, g limits
 
 // CompileFor is Compile for a module whose instances are kept as o says.
 func (e *Engine) CompileFor(ctx context.Context, name string, wasm []byte, g limits.Guest, o Instances) (*Module, error) {
+	return e.CompileWithin(ctx, name, wasm, g, o, Within{})
+}
+
+// Within bounds what whoever a module belongs to may take of the host. The zero value adds no bound.
+type Within struct {
+	Budget     *Budget       // of instances, shared with other modules; nil = none
+	CompileCPU time.Duration // that Options.Compiler may take for the module, in whole seconds; 0 = limits.CompileCPU
+}
+
+// CompileWithin is CompileFor for a module of somebody who may not take all of the host.
+func (e *Engine) CompileWithin(ctx context.Context, name string, wasm []byte, g limits.Guest, o Instances, w Within) (*Module, error) {
+	if w.Budget == nil {
+		w.Budget = NewBudget(0)
+	}
 	e.inUse.RLock()
 	defer e.inUse.RUnlock()
 	refused := func(s Stage, err error) error { return &ModuleError{Module: name, Stage: s, Err: err} }
@@ -63,18 +78,24 @@ func (e *Engine) CompileFor(ctx context.Context, name string, wasm []byte, g lim
 	if err != nil {
 		return nil, refused(StageDecode, err)
 	}
+	binding.Draft = o.Draft
 	pages := min(max(g.MemoryBytes, 0)/pageBytes, maxPages)
 	metered, info, err := meter.Instrument(core, meter.Options{
 		MemoryBytes: pages * pageBytes, TableElements: g.TableElements, CallDepth: g.CallDepth, DropInit: true,
+		MergeImports: binding.Interface != "", // of a component
 	})
 	if err != nil {
 		return nil, refused(StageDecode, err)
 	}
-	r, err := e.runtimeFor(ctx, uint32(pages))
+	binding.DraftOfTypes = draftOf(wasm)
+	r, err := e.takeRuntime(ctx, uint32(pages))
 	if err != nil {
 		return nil, fmt.Errorf("runtime: module %s: %w", name, err)
 	}
-	compiled, err := e.compile(ctx, r, metered)
+	compiled, err := e.compile(ctx, r, metered, w.CompileCPU)
+	if err != nil {
+		err = errors.Join(err, e.giveRuntimeBack(context.WithoutCancel(ctx), r))
+	}
 	var fault *hostFault
 	if errors.As(err, &fault) {
 		return nil, fmt.Errorf("runtime: module %s: %w", name, fault)
@@ -82,7 +103,8 @@ func (e *Engine) CompileFor(ctx context.Context, name string, wasm []byte, g lim
 	if err != nil {
 		return nil, refused(StageCompile, err)
 	}
-	m := &Module{engine: e, runtime: r, compiled: compiled, info: info, digest: digest(wasm), instances: o.withDefaults()}
+	m := &Module{engine: e, runtime: r, compiled: compiled, info: info, digest: digest(wasm), instances: o.withDefaults(), budget: w.Budget}
+	w.Budget.add(m)
 	if err := errors.Join(m.bind(ctx, binding), m.checkWarmUp(o.WarmUp)); err != nil {
 		return nil, refused(StageInterface, errors.Join(err, m.free(ctx)))
 	}
@@ -98,10 +120,10 @@ func (e *Engine) CompileFor(ctx context.Context, name string, wasm []byte, g lim
 }
 
 // compile compiles a metered module for r, or loads the code that it was compiled to before. It returns a *hostFault for
-// what isn't the module's fault.
-func (e *Engine) compile(ctx context.Context, r wazero.Runtime, metered []byte) (wazero.CompiledModule, error) {
+// what isn't the module's fault. cpu is as in Within.
+func (e *Engine) compile(ctx context.Context, r wazero.Runtime, metered []byte, cpu time.Duration) (wazero.CompiledModule, error) {
 	if e.code != nil {
-		if err := e.code.ready(ctx, metered); err != nil {
+		if err := e.code.ready(ctx, metered, cpu); err != nil {
 			return nil, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,8 +27,15 @@ const saidBytes = 64 * limits.KiB
 // in into the folder dir, within the bounds on address space and processor time of package limits, and returns the exit
 // status of the process. What there is to say goes to out.
 func ServeCompiler(ctx context.Context, dir string, in io.Reader, out io.Writer) (status int) {
-	return serveCompiler(ctx, dir, in, out, defaultCompilerBounds())
+	b := defaultCompilerBounds()
+	if s, err := strconv.Atoi(os.Getenv(compileCPUVariable)); err == nil {
+		b = b.within(time.Duration(s) * time.Second)
+	}
+	return serveCompiler(ctx, dir, in, out, b)
 }
+
+// compileCPUVariable tells the process of a compiler how many seconds of a processor it may take, if these are fewer than usual.
+const compileCPUVariable = "LONGSHORE_COMPILE_CPU"
 
 // compilerBounds are what the process of a compiler may use.
 type compilerBounds struct {
@@ -38,6 +46,14 @@ type compilerBounds struct {
 
 func defaultCompilerBounds() compilerBounds {
 	return compilerBounds{bytes: limits.CompileBytes, cpu: limits.CompileCPU, wall: limits.CompileDuration}
+}
+
+// within returns bounds with no more time of a processor than cpu, if that isn't 0.
+func (b compilerBounds) within(cpu time.Duration) compilerBounds {
+	if cpu > 0 {
+		b.cpu = min(b.cpu, cpu)
+	}
+	return b
 }
 
 func serveCompiler(ctx context.Context, dir string, in io.Reader, out io.Writer, b compilerBounds) (status int) {
@@ -69,13 +85,19 @@ func compileInto(ctx context.Context, dir string, metered []byte) (err error) {
 	return err
 }
 
+// compileHere is compileInto as a compiler: nothing bounds the time that it takes.
+func compileHere(ctx context.Context, dir string, metered []byte, _ time.Duration) error {
+	return compileInto(ctx, dir, metered)
+}
+
 // compileElsewhere returns a compiler that is a process of its own for each module.
 func compileElsewhere(command []string, b compilerBounds) compiler {
-	return func(ctx context.Context, dir string, metered []byte) error {
+	return func(ctx context.Context, dir string, metered []byte, cpu time.Duration) error {
+		b := b.within(cpu)
 		bounded, cancel := context.WithTimeoutCause(ctx, b.wall, overTime(b.wall))
 		defer cancel()
 		cmd := exec.CommandContext(bounded, command[0], append(command[1:len(command):len(command)], dir)...) //nolint:gosec // the host's own command
-		cmd.Env = append(os.Environ(), "GOTRACEBACK=none")
+		cmd.Env = append(os.Environ(), "GOTRACEBACK=none", compileCPUVariable+"="+strconv.Itoa(int(b.cpu/time.Second)))
 		cmd.Stdin = bytes.NewReader(metered)
 		said := &firstBytes{most: saidBytes}
 		cmd.Stderr = said

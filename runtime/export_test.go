@@ -58,5 +58,17 @@ func CompileSmall(ctx context.Context, dir string, metered []byte, command []str
 	if impatient {
 		b.wall = smallCompilerWall
 	}
-	return compileElsewhere(command, b)(ctx, dir, metered)
+	return compileElsewhere(command, b)(ctx, dir, metered, 0)
+}
+
+// CompileFast compiles a metered module with a compiler that may take so much time of a processor.
+func CompileFast(ctx context.Context, dir string, metered []byte, command []string, cpu time.Duration) error {
+	return compileElsewhere(command, defaultCompilerBounds())(ctx, dir, metered, cpu)
+}
+
+// Runtimes returns how many memory limits the open modules have.
+func (e *Engine) Runtimes() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.runtimes)
 }

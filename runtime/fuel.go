@@ -118,11 +118,24 @@ func yield(ctx context.Context, guest api.Module, stack []uint64) {
 	if err == nil {
 		err = f.call.CheckAt(ctx, now)
 	}
+	if err == nil {
+		err = f.pause(ctx)
+	}
 	if err != nil {
 		f.noted = f.spent(left)
 		panic(err)
 	}
 	stack[0] = uint64(next)
+}
+
+// pause lets others run.
+func (f *fuel) pause(ctx context.Context) error {
+	paused := f.call.Pause(ctx)
+	if paused == 0 {
+		return nil
+	}
+	f.since = f.since.Add(paused)
+	return f.call.Check(ctx) // the call may have been given up meanwhile
 }
 
 // expect bounds the slices of a guest with so many bytes of memory.

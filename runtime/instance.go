@@ -39,8 +39,10 @@ func newControls(module api.Module, info meter.Info) controls {
 
 // newInstance returns an instance that is ready for a message.
 func (m *Module) newInstance(ctx context.Context) (*instance, error) {
+	m.budget.make(ctx, m)
 	memory, err := withRoom(ctx, m, func() (cow.Memory, error) { return m.snapshot.memory.Memory(uint64(m.info.MemoryMax)) })
 	if err != nil {
+		m.budget.instances.Add(-1)
 		return nil, err
 	}
 	m.engine.instances.Add(1)

@@ -17,12 +17,13 @@ import (
 // Module is a compiled consumer, with the instances that its messages run in. It is safe for concurrent use.
 type Module struct {
 	engine    *Engine
-	runtime   wazero.Runtime
+	runtime   *sharedRuntime
 	compiled  wazero.CompiledModule
 	binding   *messaging.Binding
 	info      meter.Info
 	digest    string
 	instances Instances
+	budget    *Budget
 	warmUp    string // export that warms it up
 	snapshot  *snapshot
 	pool      pool
@@ -62,6 +63,7 @@ func (m *Module) Close(ctx context.Context) error {
 // free gives back what the module holds; nobody uses it any more.
 func (m *Module) free(ctx context.Context) error {
 	m.closeIdle(ctx, time.Now())
+	m.budget.remove(m)
 	var err error
 	if m.snapshot != nil {
 		err = m.snapshot.memory.Close()
@@ -69,7 +71,7 @@ func (m *Module) free(ctx context.Context) error {
 	if m.binding != nil {
 		err = errors.Join(err, m.binding.Close(ctx))
 	}
-	return errors.Join(err, m.compiled.Close(ctx))
+	return errors.Join(err, m.compiled.Close(ctx), m.engine.giveRuntimeBack(ctx, m.runtime))
 }
 
 // Invoke handles the call's messages in an instance that nothing of another call is in, unless Instances.Reuse asks for
@@ -84,7 +86,7 @@ func (m *Module) Invoke(ctx context.Context, call *messaging.Call) Outcome {
 	}
 	o := r.outcome(err)
 	o.HostCalls = call.HostCalls()
-	o.Wall = time.Since(started)
+	o.Wall = time.Since(started) - call.Paused()
 	return o
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/wasi/messaging"
 )
 
 // Instances says how the instances of a module are kept. The zero value gives every message a clean one.
@@ -22,6 +23,9 @@ type Instances struct {
 	// WarmUp names an exported function, () -> (), that is run once after initialisation, so that what it leaves is there
 	// in every message. "" = the one that an SDK exports as longshore:guest/warm-up@0.1.0, if there is one.
 	WarmUp string
+
+	// Draft is the draft of wasi:messaging that the module was made for. "" = what the module tells.
+	Draft messaging.Draft
 }
 
 func (o Instances) withDefaults() Instances {
@@ -123,16 +127,17 @@ func (m *Module) clean(ctx context.Context, in *instance) error {
 	return in.reset(ctx, m)
 }
 
-// park puts an instance into the pool, if the module and the engine have room for it: no module needs more than there are
+// park puts an instance into the pool, if the module, its budget and the engine have room for it: no module needs more than there are
 // processors.
 func (m *Module) park(in *instance) bool {
 	in.idleSince, in.trimmed = time.Now(), false
-	return m.engine.instances.Load() <= limits.IdleInstances && m.pool.put(in, goruntime.GOMAXPROCS(0))
+	return m.engine.instances.Load() <= limits.IdleInstances && m.budget.room() && m.pool.put(in, goruntime.GOMAXPROCS(0))
 }
 
 // throwAway closes an instance that is not in the pool, and in which nothing runs.
 func (m *Module) throwAway(ctx context.Context, in *instance) error {
 	m.engine.instances.Add(-1)
+	m.budget.instances.Add(-1)
 	return in.close(ctx)
 }
 

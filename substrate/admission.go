@@ -15,6 +15,11 @@ type admission struct {
 	reserved map[TopicName]int64 // messages admitted by Reserve and not yet committed
 	buckets  map[TopicName]*bucket
 
+	caps          map[string]TenantCaps // of those that have some
+	reservedBy    map[string]kept       // as reserved, by tenant
+	tenantBuckets map[string]*bucket
+	refused       map[refusal]int64
+
 	unset *PolicyView // of topics without a policy
 	views map[TopicName]cachedView
 }
@@ -29,6 +34,7 @@ func newAdmission() *admission {
 	unset := viewPolicy(Policy{}, Policy{})
 	return &admission{
 		config: map[TopicName]Policy{}, reserved: map[TopicName]int64{}, buckets: map[TopicName]*bucket{},
+		reservedBy: map[string]kept{}, tenantBuckets: map[string]*bucket{}, refused: map[refusal]int64{},
 		unset: &unset, views: map[TopicName]cachedView{},
 	}
 }
@@ -42,21 +48,53 @@ func (a *admission) configure(policies map[TopicName]Policy) {
 type demand struct {
 	name         TopicName
 	messages     int64
+	bytes        int64 // of their payloads
 	largestBytes int64
 }
 
-// admit draws what demands ask for, or returns the first refusal and draws nothing.
-func (a *admission) admit(s *state, demands []demand, now time.Time) error {
+// add counts one message.
+func (d *demand) add(payloadBytes int64) {
+	d.messages++
+	d.bytes += payloadBytes
+	d.largestBytes = max(d.largestBytes, payloadBytes)
+}
+
+// admit draws what demands ask for, or returns the first refusal and draws nothing. inner says that they come from the
+// tenant's own handlers: see TenantCaps.
+func (a *admission) admit(s *state, demands []demand, now time.Time, inner bool) error {
 	for _, d := range demands {
 		if err := a.check(s, d); err != nil {
 			return err
 		}
 	}
+	asks := a.asks(demands)
+	for _, k := range asks {
+		if err := a.checkTenant(s, k, inner); err != nil {
+			return err
+		}
+	}
+	return a.drawAll(s, demands, asks, now)
+}
+
+// drawAll draws tokens for all, or for none.
+func (a *admission) drawAll(s *state, demands []demand, asks []ask, now time.Time) error {
+	undo := func(demands []demand, asks []ask) {
+		for _, d := range demands {
+			a.refund(d.name, d.messages)
+		}
+		for _, k := range asks {
+			a.refundTenant(k.tenant, k.messages)
+		}
+	}
 	for i, d := range demands {
 		if err := a.draw(s, d, now); err != nil {
-			for _, earlier := range demands[:i] {
-				a.refund(earlier.name, earlier.messages)
-			}
+			undo(demands[:i], nil)
+			return err
+		}
+	}
+	for i, k := range asks {
+		if err := a.drawTenant(k, now); err != nil {
+			undo(demands, asks[:i])
 			return err
 		}
 	}
@@ -175,9 +213,10 @@ func (b *bucket) refund(n int64) { b.tokens = min(b.size(), b.tokens+float64(n))
 
 // Reservation is a place in a topic that Reserve holds for a message until a commit consumes it or Release gives it back.
 type Reservation struct {
-	log  *Log
-	name TopicName
-	used bool // consumed or released; guarded by Log.mu
+	log   *Log
+	name  TopicName
+	bytes int64
+	used  bool // consumed or released; guarded by Log.mu
 }
 
 // Reserve asks the topic's policy to admit one message of so many payload bytes, ahead of the commit that will publish
@@ -190,12 +229,19 @@ func (l *Log) Reserve(tenant, topic string, payloadBytes int) (*Reservation, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	demands := []demand{{name: name, messages: 1, largestBytes: int64(payloadBytes)}}
-	if err := l.admission.admit(l.state, demands, l.now()); err != nil {
+	if l.state.topics[name] == nil {
+		if err := l.roomForTopics(tenant, 1); err != nil {
+			return nil, err
+		}
+	}
+	d := demand{name: name}
+	d.add(int64(payloadBytes))
+	if err := l.admission.admit(l.state, []demand{d}, l.now(), true); err != nil {
 		return nil, err
 	}
-	l.admission.reserved[name]++
-	return &Reservation{log: l, name: name}, nil
+	r := &Reservation{log: l, name: name, bytes: int64(payloadBytes)}
+	l.admission.hold(r)
+	return r, nil
 }
 
 // Release gives a reservation back, with its rate token. It does nothing for one that a commit consumed, or on nil.
@@ -210,6 +256,14 @@ func (r *Reservation) Release() {
 	}
 	r.log.admission.free(r)
 	r.log.admission.refund(r.name, 1)
+	r.log.admission.refundTenant(r.name.Tenant, 1)
+}
+
+func (a *admission) hold(r *Reservation) {
+	a.reserved[r.name]++
+	by := a.reservedBy[r.name.Tenant]
+	by.add(1, r.bytes)
+	a.reservedBy[r.name.Tenant] = by
 }
 
 func (a *admission) free(r *Reservation) {
@@ -217,4 +271,10 @@ func (a *admission) free(r *Reservation) {
 	if a.reserved[r.name]--; a.reserved[r.name] == 0 {
 		delete(a.reserved, r.name)
 	}
+	by := a.reservedBy[r.name.Tenant]
+	if by.add(-1, -r.bytes); by.messages == 0 {
+		delete(a.reservedBy, r.name.Tenant)
+		return
+	}
+	a.reservedBy[r.name.Tenant] = by
 }

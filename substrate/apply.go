@@ -9,6 +9,7 @@ func (f *publishFrame) apply(s *state, _ uint64) {
 		e := &f.entries[i]
 		t := s.topic(e.name)
 		t.published++
+		t.store(e.origin.payloadBytes)
 		s.touch(t)
 		if e.key != nil {
 			if e.due == 0 {
@@ -156,7 +157,7 @@ func (s *state) done(ln *lane, position uint64, o *origin, keep bool) {
 	needed := t.needed(position, o)
 	switch {
 	case !needed && !keep:
-		s.effects.dropMessage(t, position, o.payloadBytes)
+		s.drop(t, position, o.payloadBytes)
 		if ln.name != "" {
 			t.pin(-o.payloadBytes)
 			s.dropOldPointer(t, position, o)
@@ -203,7 +204,9 @@ func (f *redriveFrame) apply(s *state, _ uint64) {
 		s.revive(ln, r.position, &r.origin)
 		fl := &flight{position: r.position, at: f.at, origin: r.origin, key: ln.key(&r.origin)}
 		fl.origin.redriven++
-		fl.origin.operator = f.operator
+		if f.operator != "" {
+			fl.origin.operator = f.operator
+		}
 		ln.addFlight(fl)
 		s.effects.putFlight(ln, fl)
 	}

@@ -11,8 +11,8 @@ import (
 var errTruncated = errors.New("malformed record")
 
 // formatVersion is the first byte of every record and frame. A newer one is refused, older ones have to be read for ever.
-// Version 2 came with consumer groups, priorities and ordering keys.
-const formatVersion = 2
+// Version 2 came with consumer groups, priorities and ordering keys, version 3 with what is stored of a topic.
+const formatVersion = 3
 
 // Integers are unsigned varints, signed ones zig-zag varints, strings and byte slices have their length before them.
 

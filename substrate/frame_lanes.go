@@ -233,7 +233,7 @@ func (f *sweepFrame) apply(s *state, _ uint64) {
 	for _, e := range f.items {
 		s.forget(t, e.position)
 		t.pin(-e.payloadBytes)
-		s.effects.dropMessage(t, e.position, e.payloadBytes)
+		s.drop(t, e.position, e.payloadBytes)
 		s.dropOldPointer(t, e.position, &origin{priority: e.level})
 	}
 	if f.upTo > t.unswept.from {

@@ -184,7 +184,7 @@ func (s *state) discardQuarantined(t *topic, q *quarantined) {
 	if e := t.inTail(q.number); e != nil {
 		e.gone = true
 	}
-	s.effects.dropMessage(t, q.number, q.payloadBytes)
+	s.drop(t, q.number, q.payloadBytes)
 }
 
 func (e *effects) putEntry(t *topic, q *quarantined) {

@@ -8,6 +8,7 @@ type valueWrite struct {
 	key    string
 	gone   bool
 	data   []byte
+	before int64 // what the value takes that it replaces; not part of the frame
 }
 
 // kind tells a settlement that stores values from one that doesn't: the latter is as older programs know it.

@@ -111,9 +111,7 @@ func (l *Log) planGroup(name laneName, o GroupOptions, from counted) (frame, err
 	return &groupFrame{name: name, what: groupMade, start: o.Start, ordering: o.Ordering, cursor: from.first, ready: from.n}, nil
 }
 
-func (l *Log) roomForTopic(tenant string) error {
-	return limits.Check(limits.NameTopics, int64(l.state.perTenant[tenant])+1, limits.TopicsPerTenant)
-}
+func (l *Log) roomForTopic(tenant string) error { return l.roomForTopics(tenant, 1) }
 
 // roomForSpan refuses to end what the default lane is owed if that was done too often ahead of its cursor.
 func (t *topic) roomForSpan(next uint64) error {

@@ -333,6 +333,7 @@ func (m *lanesMachine) check(rt *rapid.T) {
 func (m *lanesMachine) checkStored(rt *rapid.T) {
 	m.settled()
 	require.NoError(rt, m.l.submit(m.t.Context(), &request{}))
+	requireCounted(rt, m.l)
 	tp := m.l.find(TopicName{testTenant, testTopic})
 	if tp == nil {
 		return

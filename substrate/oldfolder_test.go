@@ -91,6 +91,17 @@ func TestAFolderOfVersion1(t *testing.T) {
 		})
 	})
 
+	t.Run("IsCounted", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			dir := unpack(t, "version1.tar.gz")
+			l := openLog(t, dir)
+			requireCounted(t, l)
+			require.Equal(t, int64(26), l.Tenants()[0].Messages)
+			require.NoError(t, l.Close())
+			requireCounted(t, openLog(t, dir))
+		})
+	})
+
 	t.Run("GetsLanes", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := openLog(t, unpack(t, "version1.tar.gz"))

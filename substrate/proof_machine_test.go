@@ -314,7 +314,7 @@ func (m *machine) leased(rt *rapid.T) *modelMsg {
 func (m *machine) settle(rt *rapid.T) {
 	var msgs []*modelMsg
 	var settlements []Settlement
-	acks := 0
+	ends := false
 	for range rapid.IntRange(1, 3).Draw(rt, "settlements") {
 		msg := m.leased(rt)
 		if slices.Contains(msgs, msg) {
@@ -325,13 +325,11 @@ func (m *machine) settle(rt *rapid.T) {
 			Reason: rapid.SampledFrom([]string{"", "a", "b"}).Draw(rt, "reason"),
 			Delay:  time.Duration(rapid.IntRange(0, 5).Draw(rt, "delay")) * time.Second,
 		}
-		if s.Verdict == Ack {
-			acks++
-		}
+		ends = ends || s.Verdict == Ack || s.Verdict == Bury
 		msgs, settlements = append(msgs, msg), append(settlements, s)
 	}
 	var outbox, firsts []Message
-	if acks > 0 && rapid.Bool().Draw(rt, "outbox") {
+	if ends && rapid.Bool().Draw(rt, "outbox") {
 		outbox = m.drawMessages(rt, 2)
 		firsts, _ = m.model.firsts(outbox, time.Now())
 		m.useReservations(outbox, firsts)

@@ -21,6 +21,16 @@ func (l *Log) MintID() string { return l.mint.next(time.Now()).String() }
 //
 // It refuses with *NameError (names, ids), *limits.Error (sizes), *DepthError, *RateError, ErrStorageFull, ErrClosed.
 func (l *Log) Publish(ctx context.Context, msgs ...Message) ([]Receipt, error) {
+	return l.publish(ctx, nil, msgs)
+}
+
+// PublishHeld is Publish for whoever handles messages: it stores nothing, and returns ErrLeaseLost, if one of the leases is
+// another's, or nobody's, at that moment.
+func (l *Log) PublishHeld(ctx context.Context, held []Lease, msgs ...Message) ([]Receipt, error) {
+	return l.publish(ctx, held, msgs)
+}
+
+func (l *Log) publish(ctx context.Context, held []Lease, msgs []Message) ([]Receipt, error) {
 	if len(msgs) == 0 {
 		return nil, nil
 	}
@@ -30,7 +40,12 @@ func (l *Log) Publish(ctx context.Context, msgs ...Message) ([]Receipt, error) {
 	}
 	p := &publishing{frame: publishFrame{entries: entries}, receipts: make([]Receipt, len(msgs))}
 	p.request = request{bytes: bytes, need: needMuch, abandonable: true, plan: func(now time.Time) (frame, error) {
-		if err := l.planPublish(&p.frame, p.receipts, now); err != nil || len(p.frame.entries) == 0 {
+		for _, lease := range held {
+			if l.holds(lease) == nil {
+				return nil, ErrLeaseLost
+			}
+		}
+		if err := l.planPublish(&p.frame, p.receipts, now, false); err != nil || len(p.frame.entries) == 0 {
 			return nil, err
 		}
 		return &p.frame, nil
@@ -125,8 +140,8 @@ func metadataBytes(pairs []Pair) int {
 }
 
 // planPublish leaves duplicates out of the frame, admits the rest and gives them their positions and times. It fills a
-// receipt for each message. On an error nothing was drawn or marked.
-func (l *Log) planPublish(f *publishFrame, receipts []Receipt, now time.Time) error {
+// receipt for each message. On an error nothing was drawn or marked. inner is as for admission.admit.
+func (l *Log) planPublish(f *publishFrame, receipts []Receipt, now time.Time, inner bool) error {
 	all := f.entries
 	f.at, f.first = now.UnixNano(), l.state.nextPosition
 	f.entries = l.dropDuplicates(all, receipts, f)
@@ -139,7 +154,7 @@ func (l *Log) planPublish(f *publishFrame, receipts []Receipt, now time.Time) er
 	if err := l.useIDs(f.entries); err != nil {
 		return err
 	}
-	if err := l.admission.admit(l.state, demandsOf(f.entries), now); err != nil {
+	if err := l.admission.admit(l.state, demandsOf(f.entries), now, inner); err != nil {
 		l.unuseIDs(f.entries)
 		return err
 	}
@@ -224,8 +239,7 @@ func (l *Log) checkTopics(entries []published) error {
 		}
 		made[name] = struct{}{}
 		perTenant[name.Tenant]++
-		n := l.state.perTenant[name.Tenant] + perTenant[name.Tenant]
-		if err := limits.Check(limits.NameTopics, int64(n), limits.TopicsPerTenant); err != nil {
+		if err := l.roomForTopics(name.Tenant, perTenant[name.Tenant]); err != nil {
 			return err
 		}
 	}
@@ -252,7 +266,9 @@ func (l *Log) unuseIDs(entries []published) {
 // demandsOf sums up, per topic, the messages that no reservation has admitted yet.
 func demandsOf(entries []published) []demand {
 	if len(entries) == 1 && !entries[0].reservation.holds(entries[0].name) {
-		return []demand{{name: entries[0].name, messages: 1, largestBytes: int64(entries[0].origin.payloadBytes)}}
+		d := demand{name: entries[0].name}
+		d.add(int64(entries[0].origin.payloadBytes))
+		return []demand{d}
 	}
 	var demands []demand
 	index := map[TopicName]int{}
@@ -267,8 +283,7 @@ func demandsOf(entries []published) []demand {
 			index[e.name] = at
 			demands = append(demands, demand{name: e.name})
 		}
-		demands[at].messages++
-		demands[at].largestBytes = max(demands[at].largestBytes, int64(e.origin.payloadBytes))
+		demands[at].add(int64(e.origin.payloadBytes))
 	}
 	return demands
 }

@@ -256,7 +256,7 @@ func TestTopicsNeverTouchEachOther(t *testing.T) {
 
 func TestTopicsOfATenantAreBounded(t *testing.T) {
 	l := openLog(t, t.TempDir())
-	l.state.perTenant[testTenant] = limits.TopicsPerTenant - 1
+	l.state.tenant(testTenant).topics = limits.TopicsPerTenant - 1
 	publish(t, l, "last", "x")
 	_, err := l.Publish(t.Context(), l.newMessage("one-more", "x"))
 	require.ErrorIs(t, err, &limits.Error{Name: limits.NameTopics})

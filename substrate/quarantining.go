@@ -141,6 +141,9 @@ func (l *Log) tryQuarantine(ctx context.Context, t *topic, found []*quarantined)
 // planQuarantine returns the frame for those messages that a lane may still deliver, or nil.
 func (l *Log) planQuarantine(t *topic, found []*quarantined, now time.Time) (*quarantineFrame, error) {
 	f := &quarantineFrame{name: t.name, what: quarantineEntered}
+	if l.state.topics[t.name] != t {
+		return nil, nil
+	}
 	for _, q := range found {
 		o, err := l.originOf(t, q.number)
 		if err != nil {
@@ -320,6 +323,7 @@ func (r *recovery) quarantineDamaged() {
 		}
 		r.state.delayed.remove(d)
 		d.topic.hidden--
+		d.topic.unstore(d.origin.payloadBytes)
 		r.addStray(d.topic, d.key(), d.fault, d.bodyKey())
 	}
 	r.damaged = nil

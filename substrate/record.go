@@ -13,7 +13,7 @@ import (
 //	expiry      version | at ns | flags (1 deadline) | origin
 //	key         version | id millis, number | position | end of its window ns
 //	state       version | flags (1 paused, 2 claimed, 4 owed) | mode | ordering | 1 if the lane is paused | n, (priority, cursor, ready)*
-//	            | n, skipped (from, to)* | visible | pinned bytes | unswept from, to | published, acked, buried, redriven, discarded | policy
+//	            | n, skipped (from, to)* | visible | pinned bytes | unswept from, to | messages, bytes | published, acked, buried, redriven, discarded | policy
 //	group       version | flags (1 paused, 2 closing) | ordering | cursor | ready | gap | kind of start, value
 //	pointer     version
 //	fence mark  version | token | at ns
@@ -21,6 +21,8 @@ import (
 //	origin      id millis, number | payload bytes | redriven | operator | priority | hash of the ordering key
 //	policy      n, for each of policyFields: 0 not set, else the value + 1
 //	checkpoint  version | frame | next position | opening
+//
+// In version 2 the state had neither the messages nor the bytes that are stored, which are counted then.
 //
 // Version 1 had origins without priority and ordering key, deliveries without key, four policy values without their number,
 // and this state:
@@ -206,7 +208,8 @@ func appendTopic(b []byte, t *topic) []byte {
 		b = binary.AppendUvarint(binary.AppendUvarint(b, s.from), s.to)
 	}
 	for _, n := range []uint64{
-		t.visible, uint64(t.pinned), t.unswept.from, t.unswept.to, t.published, t.acked, t.buried, t.redriven, t.discarded,
+		t.visible, uint64(t.pinned), t.unswept.from, t.unswept.to, uint64(t.kept.messages), uint64(t.kept.bytes),
+		t.published, t.acked, t.buried, t.redriven, t.discarded,
 	} {
 		b = binary.AppendUvarint(b, n)
 	}
@@ -234,7 +237,7 @@ func decodeTopic(name TopicName, body []byte) (*topic, error) {
 
 // firstState reads the lane of version 1, in which there was one.
 func (d *decoder) firstState(t *topic) {
-	t.claimed = true
+	t.claimed, t.counted = true, false
 	cursor, ready := d.uint(), int64(d.uint())
 	d.uint() // dead letters: they are counted
 	t.work.base().jump(cursor, ready, positions{})
@@ -253,6 +256,9 @@ func (d *decoder) state(t *topic) {
 	}
 	t.visible, t.pinned = d.uint(), int64(d.uint())
 	t.unswept = span{d.uint(), d.uint()}
+	if t.counted = d.format >= 3; t.counted {
+		t.kept = kept{int64(d.uint()), int64(d.uint())}
+	}
 }
 
 func appendGroup(b []byte, ln *lane) []byte {

@@ -11,7 +11,7 @@ import (
 
 // Settle ends deliveries and publishes outbox, in one commit: all of it, or nothing with an error. It returns when that is
 // durable. If one of the leases is not the newest of its message, the error is ErrLeaseLost; if the token of one's fence is
-// below what the lane accepted since, ErrStaleFence. An outbox needs an Ack.
+// below what the lane accepted since, ErrStaleFence. An outbox needs an Ack or a Bury: what is to come back publishes nothing.
 //
 // Messages of the outbox that carry a Reservation were admitted before; the others are admitted as Publish would. Once
 // asked, the settlement goes on even if ctx ends.
@@ -58,7 +58,7 @@ func (l *Log) settle(ctx context.Context, settlements []Settlement, outbox []Mes
 			}
 		}
 		if len(outbox) > 0 {
-			if err := l.planPublish(&f.outbox, make([]Receipt, len(outbox)), now); err != nil {
+			if err := l.planPublish(&f.outbox, make([]Receipt, len(outbox)), now, true); err != nil {
 				return nil, err
 			}
 		}
@@ -71,15 +71,13 @@ func validateSettlements(settlements []Settlement, outbox bool) error {
 		return fmt.Errorf("settle: %d settlements: want at most %d", len(settlements), limits.ClaimCeilingMsgs)
 	}
 	seen := make(map[Lease]struct{}, len(settlements))
-	acks := 0
+	ends := false
 	for i := range settlements {
 		s := &settlements[i]
 		if s.Verdict < Ack || s.Verdict > Bury {
 			return fmt.Errorf("settle: verdict %d: want Ack, Retry, Release or Bury", s.Verdict)
 		}
-		if s.Verdict == Ack {
-			acks++
-		}
+		ends = ends || s.Verdict == Ack || s.Verdict == Bury
 		if err := limits.Check("reason bytes", int64(len(s.Reason)), limits.ReasonBytes); err != nil {
 			return err
 		}
@@ -91,8 +89,8 @@ func validateSettlements(settlements []Settlement, outbox bool) error {
 		}
 		seen[s.Lease] = struct{}{}
 	}
-	if outbox && acks == 0 {
-		return errors.New("settle: an outbox is committed with an Ack, and there is none")
+	if outbox && !ends {
+		return errors.New("settle: an outbox is committed with an Ack or a Bury, and there is none")
 	}
 	return nil
 }

@@ -36,6 +36,29 @@ func TestSettle(t *testing.T) {
 		require.Equal(t, []string{"1", "2"}, payloads(claim(t, n, "out", 10)))
 	})
 
+	t.Run("BuryAndOutboxAreOneCommit", func(t *testing.T) {
+		dir := t.TempDir()
+		l := openLog(t, dir)
+		publish(t, l, testTopic, "a")
+		d := claimOne(t, l, testTopic)
+		require.NoError(t, l.Settle(t.Context(), []Settlement{{Lease: d.Lease, Verdict: Bury}}, []Message{l.newMessage("out", "1")}))
+		n := reopenCrashed(t, dir)
+		require.Len(t, deadLetters(t, n, DeadLetterFilter{}), 1)
+		require.Equal(t, []string{"1"}, payloads(claim(t, n, "out", 10)))
+	})
+
+	t.Run("WhatComesBackPublishesNothing", func(t *testing.T) {
+		l := openLog(t, t.TempDir())
+		publish(t, l, testTopic, "a")
+		d := claimOne(t, l, testTopic)
+		for _, v := range []Verdict{Retry, Release} {
+			err := l.Settle(t.Context(), []Settlement{{Lease: d.Lease, Verdict: v}}, []Message{l.newMessage("out", "1")})
+			require.ErrorContains(t, err, "an Ack or a Bury")
+		}
+		_, exists := l.Stats(testTenant, "out")
+		require.False(t, exists)
+	})
+
 	t.Run("WithAStaleLeaseChangesNothingAndPublishesNothing", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := openLog(t, t.TempDir())

@@ -10,7 +10,7 @@ import (
 // the order of the journal, and nothing else does, but for the caches of topic, which can be made again from the store.
 type state struct {
 	topics       map[TopicName]*topic
-	perTenant    map[string]int // number of topics
+	tenants      map[string]*tenant
 	nextPosition uint64
 	effects      *effects            // what the store is owed since the last cut
 	touched      map[*topic]struct{} // topics whose waiting claimers should look again
@@ -19,23 +19,26 @@ type state struct {
 	policies     bool                // a topic has, or had, a stored policy
 	watched      map[*topic]struct{} // topics that the sweep has to look at: all that have groups, or something to sweep
 	values       values
+	erasing      map[string]struct{} // tenants that are being erased: they have no topics, and get none
 }
 
 func newState() *state {
 	return &state{
 		topics:       map[TopicName]*topic{},
-		perTenant:    map[string]int{},
+		tenants:      map[string]*tenant{},
 		nextPosition: 1,
 		effects:      newEffects(),
 		touched:      map[*topic]struct{}{},
 		watched:      map[*topic]struct{}{},
 		values:       newValues(),
+		erasing:      map[string]struct{}{},
 	}
 }
 
 // topic is the state of one topic.
 type topic struct {
 	name   TopicName
+	of     *tenant
 	paused bool
 	stored Policy
 
@@ -46,6 +49,8 @@ type topic struct {
 
 	hidden   int64              // delayed messages that are not visible yet
 	visible  uint64             // messages that ever became visible
+	kept     kept               // all messages
+	counted  bool               // kept is known; else an older program wrote the state: see recovery.count
 	pinned   int64              // payload bytes of messages that stay for groups, or are kept: see pin
 	expiring map[uint64]*expiry // messages with a ttl or a deadline that are visible and not done
 	keys     firstUses          // idempotency keys in use
@@ -104,7 +109,7 @@ type deadRecord struct {
 }
 
 func newTopic(name TopicName) *topic {
-	t := &topic{name: name, expiring: map[uint64]*expiry{}, quarantined: positions{}}
+	t := &topic{name: name, counted: true, expiring: map[uint64]*expiry{}, quarantined: positions{}}
 	t.work = newLane(t, "")
 	return t
 }
@@ -121,7 +126,9 @@ func (s *state) topic(name TopicName) *topic {
 
 func (s *state) insert(t *topic) {
 	s.topics[t.name] = t
-	s.perTenant[t.name.Tenant]++
+	t.of = s.tenant(t.name.Tenant)
+	t.of.topics++
+	t.of.kept.add(t.kept.messages, t.kept.bytes)
 }
 
 // lane returns the named lane, or nil. The default lane of a topic is made with it.

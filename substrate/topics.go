@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/longshore/longshore/limits"
 )
 
 // Pause stops or resumes deliveries of a topic, durably. While it is paused, publishes and settlements go on. It makes the
@@ -39,7 +37,7 @@ func (l *Log) setTopic(ctx context.Context, tenant, topic string, change func(*t
 		f := &topicFrame{name: name}
 		if t := l.state.topics[name]; t != nil {
 			f.paused, f.policy = t.paused, t.stored
-		} else if err := limits.Check(limits.NameTopics, int64(l.state.perTenant[tenant])+1, limits.TopicsPerTenant); err != nil {
+		} else if err := l.roomForTopic(tenant); err != nil {
 			return nil, err
 		}
 		change(f)

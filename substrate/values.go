@@ -46,6 +46,8 @@ type ValueChanges struct {
 	Reads  []ValueRead
 	Lists  []ListRead
 	Writes []ValueWrite
+
+	sizes []sized // of what the writes replace
 }
 
 // bytes bounds what the writes take in a frame. c may be nil.
@@ -215,12 +217,18 @@ func sumKeys(keys []string, more bool) uint64 {
 }
 
 // SettleValues is Settle, and changes values in the same commit, given that everything in changes that was read is still as
-// it was: else the error is ErrConflict, and nothing has changed. Writes need an Ack, as an outbox does.
+// it was: else the error is ErrConflict, and nothing has changed. Writes need an Ack.
 func (l *Log) SettleValues(ctx context.Context, settlements []Settlement, outbox []Message, changes ValueChanges) error {
 	if err := changes.validate(settlements); err != nil {
 		return err
 	}
 	changes.Reads, changes.Lists = slices.Clone(changes.Reads), slices.Clone(changes.Lists)
+	if len(changes.Writes) > 0 {
+		var err error
+		if changes.sizes, err = l.sizeValues(settlements[0].Lease.Tenant, changes.Writes); err != nil {
+			return err
+		}
+	}
 	for range limits.StoreLooks {
 		err := l.settle(ctx, settlements, outbox, &changes)
 		if !errors.Is(err, errLookAgain) {
@@ -301,9 +309,17 @@ func (l *Log) planValues(tenant string, c *ValueChanges) ([]valueWrite, error) {
 		if _, known := v.buckets[name]; !known {
 			fresh[w.Bucket] = struct{}{}
 		}
-		writes[i] = valueWrite{bucket: name, key: w.Key, gone: w.Delete, data: w.Data}
+		before, err := l.replaced(name, w.Key, c.sizes[i])
+		if err != nil {
+			return nil, err
+		}
+		writes[i] = valueWrite{bucket: name, key: w.Key, gone: w.Delete, data: w.Data, before: before}
 	}
-	return writes, limits.Check(limits.NameBuckets, int64(v.perTenant[tenant]+len(fresh)), max(limits.BucketsPerTenant, int64(v.perTenant[tenant])))
+	buckets := int64(l.state.uses(tenant).buckets)
+	if err := limits.Check(limits.NameBuckets, buckets+int64(len(fresh)), max(limits.BucketsPerTenant, buckets)); err != nil {
+		return nil, err
+	}
+	return writes, l.roomForValues(tenant, writes)
 }
 
 // validate checks what needs no state.

@@ -15,34 +15,35 @@ func (n BucketName) key() store.Bucket { return store.BucketOf(n.Tenant, n.Bucke
 // values is what the state knows of stored values: of none of them what it is, but of each bucket, and for a while of each
 // key, when it was written last. Frames tell the time.
 type values struct {
-	buckets   map[BucketName]uint64 // the last frame since the log was opened that wrote there
-	perTenant map[string]int        // number of buckets
-	written   uint64                // the last frame that wrote anywhere
-	recent    recentWrites
+	buckets map[BucketName]uint64 // the last frame since the log was opened that wrote there
+	written uint64                // the last frame that wrote anywhere
+	recent  recentWrites
 }
 
 func newValues() values {
-	return values{buckets: map[BucketName]uint64{}, perTenant: map[string]int{}, recent: newRecentWrites()}
+	return values{buckets: map[BucketName]uint64{}, recent: newRecentWrites()}
 }
 
-// insert makes a bucket known.
-func (v *values) insert(name BucketName) {
-	if _, known := v.buckets[name]; !known {
-		v.buckets[name] = 0
-		v.perTenant[name.Tenant]++
+// insertBucket makes a bucket known.
+func (s *state) insertBucket(name BucketName) {
+	if _, known := s.values.buckets[name]; !known {
+		s.values.buckets[name] = 0
+		s.tenant(name.Tenant).buckets++
 	}
 }
 
 // setValue carries out a write.
 func (s *state) setValue(w *valueWrite, number uint64) {
+	s.insertBucket(w.bucket)
 	v := &s.values
-	v.insert(w.bucket)
 	v.buckets[w.bucket], v.written = number, number
 	v.recent.add(w.bucket, w.key, number)
 	p := pendingValue{data: w.data}
 	if !w.gone {
 		p.version = number
 	}
+	u := s.tenants[w.bucket.Tenant]
+	u.valueBytes += p.stored(w.key) - w.before
 	s.effects.putValue(w.bucket, w.key, p)
 }
 
@@ -135,6 +136,14 @@ func (e *effects) putValue(b BucketName, key string, v pendingValue) {
 	}
 }
 
+// stored is what the value takes once it is stored: nothing if it is deleted.
+func (v pendingValue) stored(key string) int64 {
+	if v.version == 0 {
+		return 0
+	}
+	return valueBytes(key, v.version, len(v.data))
+}
+
 // bytes is what a pending value is reckoned at.
 func (v pendingValue) bytes(key string) int64 { return opBytes + int64(len(key)+len(v.data)) }
 
@@ -155,6 +164,6 @@ func (e *effects) cutValues(b *batch) {
 
 // loadBucket makes a bucket known that the store has.
 func (r *recovery) loadBucket(tenant, bucket string) error {
-	r.state.values.insert(BucketName{tenant, bucket})
+	r.state.insertBucket(BucketName{tenant, bucket})
 	return nil
 }

@@ -238,7 +238,7 @@ func TestValuesOutliveACrash(t *testing.T) {
 		require.Equal(t, before.Version, read.Version)
 		keys, _, _ := list(t, after, "", 0)
 		require.Equal(t, []string{"a", "c"}, keys)
-		require.Equal(t, 1, after.state.values.perTenant[testTenant])
+		require.Equal(t, 1, after.state.tenants[testTenant].buckets)
 		require.Empty(t, after.state.effects.values.buckets)
 	})
 	t.Run("AndARestart", func(t *testing.T) {

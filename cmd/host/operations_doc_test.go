@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -18,11 +20,17 @@ func TestTheOperationsPageNamesMetricsThatExist(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
 	require.NoError(t, err)
 	dir := t.TempDir()
-	misbehave(t, dir, "max_attempts: 1", "trap")
+	misbehave(t, dir, "max_attempts: 1, events: {death: audit}", "trap")
+	config := "topics: [{topic: audit, max_message_bytes: 1}]" // which no event fits
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "longshore.yaml"), []byte(config), 0o600))
 	startHost(t, dir)
 	ok(t, dir, "publish", "trap", "--data", "x")
 	ok(t, dir, "groups", "create", "trap", "g")
-	metrics := metricsOf(t, filepath.Join(dir, "longshore-data", "admin.sock"))
+	var metrics string
+	require.Eventually(t, func() bool {
+		metrics = metricsOf(t, filepath.Join(dir, "longshore-data", "admin.sock"))
+		return strings.Contains(metrics, `reason="too-large"`)
+	}, 30*time.Second, 20*time.Millisecond)
 	named := regexp.MustCompile("`(longshore_[a-z_]+)`").FindAllSubmatch(page, -1)
 	require.Greater(t, len(named), 5)
 	for _, m := range named {

@@ -1,6 +1,7 @@
 package conformance_test
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -20,31 +21,71 @@ const (
 
 func kinds() []kind { return []kind{handler, outcome, batch} }
 
-// build makes the guests of a language from source, in a folder that is the test's own, and returns their bytes.
-func build(t *testing.T, l guestbuild.Language) map[kind][]byte {
+// built returns the files of a language's guests, which it makes from source if no test did before. The test is skipped if it
+// can't be.
+func built(t *testing.T, l guestbuild.Language) map[kind]string {
 	t.Helper()
-	env := guestbuild.Require(t, l)
-	out := t.TempDir()
-	dir := filepath.Join("..", string(l), "conformance")
-	guestbuild.Install(t, dir, env)
-	built := map[kind][]byte{}
-	for _, k := range kinds() {
-		command, file := buildCommand(l, k, out)
-		require.NoError(t, guestbuild.Run(t.Context(), dir, env, command...))
-		built[k] = guestbuild.Read(t, file)
+	env := tools(t, l)
+	if shared.builds[l] == nil {
+		shared.builds[l] = build(t, l, env, filepath.Join(shared.dir, string(l)))
 	}
-	return built
+	return shared.builds[l]
 }
 
-// buildCommand returns the command that builds a guest, and the file that it makes. READMEs of the SDKs show the same ones.
-func buildCommand(l guestbuild.Language, k kind, out string) (command []string, file string) {
-	file = filepath.Join(out, string(k)+".wasm")
+// tools returns the environment that guests of a language are built in. What they depend on is installed once.
+func tools(t *testing.T, l guestbuild.Language) []string {
+	t.Helper()
+	env := guestbuild.Require(t, l)
+	if !shared.installed[l] {
+		guestbuild.Install(t, source(l), env)
+		shared.installed[l] = true
+	}
+	return env
+}
+
+// build makes the guests of a language from source, in a folder, and returns their files.
+func build(t *testing.T, l guestbuild.Language, env []string, out string) map[kind]string {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(out, 0o700))
+	files := map[kind]string{}
+	for _, k := range kinds() {
+		files[k] = filepath.Join(out, string(k)+".wasm")
+		if l == guestbuild.Rust {
+			files[k] = filepath.Join(out, "wasm32-unknown-unknown", "release", "examples", string(k)+".wasm")
+		}
+	}
+	for _, command := range buildCommands(l, out, files) {
+		require.NoError(t, guestbuild.Run(t.Context(), source(l), env, command...))
+	}
+	return files
+}
+
+// source is the folder of a language's guests.
+func source(l guestbuild.Language) string { return filepath.Join("..", string(l), "conformance") }
+
+// buildCommands returns the commands that build the guests. READMEs of the SDKs show the same ones.
+func buildCommands(l guestbuild.Language, out string, files map[kind]string) (commands [][]string) {
+	if l == guestbuild.JavaScript { // all at once, which takes half of the time
+		command := []string{filepath.Join("node_modules", ".bin", "longshore-build")}
+		for _, k := range kinds() {
+			command = append(command, string(k)+".js", "-o", files[k])
+		}
+		return [][]string{command}
+	}
+	for _, k := range kinds() {
+		commands = append(commands, buildCommand(l, k, out, files[k]))
+	}
+	return commands
+}
+
+// buildCommand returns the command that builds one guest.
+func buildCommand(l guestbuild.Language, k kind, out, file string) []string {
 	switch l {
 	case guestbuild.Go:
 		return []string{
 			"env", "GOOS=wasip1", "GOARCH=wasm", "go", "build", "-trimpath", "-buildvcs=false",
 			"-ldflags=-s -w -buildid=", "-buildmode=c-shared", "-o", file, "./" + string(k),
-		}, file
+		}
 	case guestbuild.C:
 		compiler, source := "clang", string(k)+".c"
 		if k == batch { // C++ as well
@@ -53,15 +94,14 @@ func buildCommand(l guestbuild.Language, k kind, out string) (command []string, 
 		return []string{
 			compiler, "--target=wasm32", "-Os", "-mbulk-memory", "-ffreestanding", "-nostdlib", "-Wall", "-Wextra", "-Wpedantic",
 			"-Werror", "-Wl,--no-entry,--strip-all,--stack-first", "-o", file, source,
-		}, file
+		}
 	case guestbuild.Rust:
 		return []string{
 			"cargo", "build", "--release", "--quiet", "--target=wasm32-unknown-unknown", "--target-dir=" + out, "--example", string(k),
-		}, filepath.Join(out, "wasm32-unknown-unknown", "release", "examples", string(k)+".wasm")
+		}
 	case guestbuild.AssemblyScript:
-		return []string{filepath.Join("node_modules", ".bin", "asc"), string(k) + ".ts", "-o", file}, file
+		return []string{filepath.Join("node_modules", ".bin", "asc"), string(k) + ".ts", "-o", file}
 	case guestbuild.JavaScript:
-		return []string{filepath.Join("node_modules", ".bin", "longshore-build"), string(k) + ".js", "-o", file}, file
 	}
-	return nil, ""
+	return nil
 }

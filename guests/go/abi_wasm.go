@@ -37,6 +37,21 @@ func abiMessageSetMetadata(message uint32, pairs *uint64, length uint32)
 //go:wasmimport wasi:messaging/producer@0.2.0-draft send
 func abiSend(client uint32, topic string, message uint32, ret *area)
 
+//go:wasmimport wasi:messaging/request-reply@0.2.0-draft [constructor]request-options
+func abiRequestOptionsNew() uint32
+
+//go:wasmimport wasi:messaging/request-reply@0.2.0-draft [method]request-options.set-timeout-ms
+func abiRequestOptionsSetTimeout(options, millis uint32)
+
+//go:wasmimport wasi:messaging/request-reply@0.2.0-draft [method]request-options.set-expected-replies
+func abiRequestOptionsSetReplies(options, replies uint32)
+
+//go:wasmimport wasi:messaging/request-reply@0.2.0-draft request
+func abiRequest(client uint32, topic string, message, some, options uint32, ret *area)
+
+//go:wasmimport wasi:messaging/request-reply@0.2.0-draft reply
+func abiReply(to, message uint32, ret *area)
+
 //go:wasmimport longshore:messaging/publisher@0.1.0 publish-batch
 func abiPublishBatch(client uint32, batch *uint64, length uint32, ret *area)
 
@@ -57,6 +72,9 @@ func abiDraining() uint32
 
 //go:wasmimport wasi:logging/logging@0.1.0-draft log
 func abiLog(level uint32, context, text string)
+
+//go:wasmimport wasi:config/store@0.2.0-draft get
+func abiConfigGet(key string, ret *area)
 
 //go:wasmimport wasi:keyvalue/store@0.2.0-draft open
 func abiStoreOpen(name string, ret *area)

@@ -122,6 +122,7 @@ var (
 	layoutError      = variant(layoutNone, layoutString, layoutString, layoutString)
 	layoutResultNone = result(layoutNone, layoutError)
 	layoutResultOwn  = result(layoutU32, layoutError)
+	layoutResultList = result(layoutList, layoutError)
 
 	layoutFence          = record(layoutString, layoutU64)
 	layoutOptFence       = option(layoutFence)

@@ -22,6 +22,7 @@ func TestLayout(t *testing.T) {
 			{"error", layoutError, 12, 4, []uint32{0, 4}},
 			{"result<_, error>", layoutResultNone, 16, 4, []uint32{0, 4}},
 			{"result<own, error>", layoutResultOwn, 16, 4, []uint32{0, 4}},
+			{"result<list<own>, error>", layoutResultList, 16, 4, []uint32{0, 4}},
 			{"fence", layoutFence, 16, 8, []uint32{0, 8}},
 			{"publish-options", layoutPublishOptions, 144, 8, []uint32{0, 16, 32, 48, 52, 64, 80, 104, 112, 124, 136}},
 			{"option<publish-options>", option(layoutPublishOptions), 152, 8, []uint32{0, 8}},

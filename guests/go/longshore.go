@@ -50,6 +50,7 @@
 //	longshore.go  Handle and Message
 //	publish.go    Send, Publish, PublishBatch and PublishAtomic
 //	options.go    how a message is published
+//	requests.go   Request and Reply
 //	delivery.go   what is known of a delivery
 //	decision.go   explicit outcomes, for the packages outcome and batch
 //	log.go        the tenant's log

@@ -15,7 +15,7 @@ type hostFile struct {
 	Grace    *duration     `json:"grace,omitempty" jsonschema_description:"What running deliveries get to finish when the host stops."`
 	Defaults deliveryFile  `json:"defaults,omitempty" jsonschema_description:"What a consumer gets that its manifest doesn't say."`
 	Ceilings deliveryFile  `json:"ceilings,omitempty" jsonschema_description:"The most that a manifest may ask for."`
-	Tenants  []*tenantFile `json:"tenants,omitempty" jsonschema:"maxItems=10000,title=a list of tenants" jsonschema_description:"Who may do what in a tenant with a bearer token. A tenant need not be listed."`
+	Tenants  []*tenantFile `json:"tenants,omitempty" jsonschema:"maxItems=10000,title=a list of tenants" jsonschema_description:"Who may do what in a tenant with a bearer token, and what a tenant may take at most. A tenant need not be listed."`
 	Shares   []*shareFile  `json:"shares,omitempty" jsonschema:"maxItems=10000,title=a list of shares" jsonschema_description:"What tenants get of the workers when they compete for them. A tenant need not be listed."`
 	Topics   []*topicFile  `json:"topics,omitempty" jsonschema:"maxItems=10000,title=a list of topics" jsonschema_description:"Policy by topic. A topic need not be listed."`
 }
@@ -67,7 +67,7 @@ type manifestFile struct {
 }
 
 type consumerFile struct {
-	Name     consumerName `json:"name" jsonschema_description:"What logs, metrics and commands call it. Unique in the manifest."`
+	Name     consumerName `json:"name" jsonschema_description:"What logs, metrics and commands call it. Unique in its tenant."`
 	Tenant   *tenantName  `json:"tenant,omitempty" jsonschema_description:"Whose consumer it is. Default: default."`
 	Topic    topicName    `json:"topic" jsonschema_description:"The topic whose messages it handles."`
 	Group    groupName    `json:"group,omitempty" jsonschema_description:"The consumer group that it is: it gets every message of the topic from its start on, whatever others do with it. Default: none, it takes messages from the topic's default lane. One consumer a group, and one without."`
@@ -79,6 +79,7 @@ type consumerFile struct {
 
 	Instance string     `json:"instance,omitempty" jsonschema:"enum=clean,enum=reuse" jsonschema_description:"Whether a message finds what the one before it left in the module's memory. clean: never, reuse: as long as reuse says. Default: clean."`
 	Reuse    *reuseFile `json:"reuse,omitempty" jsonschema_description:"What bounds an instance with instance: reuse."`
+	WIT      string     `json:"wit,omitempty" jsonschema:"enum=draft-b,enum=draft-c" jsonschema_description:"Which draft of wasi:messaging its module was made for: draft-c is that of December 2024 and later, draft-b one of a few weeks before. Default: what the module tells."`
 	WarmUp   exportName `json:"warm_up,omitempty" jsonschema_description:"An exported function without parameters that is run once after initialisation. What it leaves in memory is there in every message. Default: the one that the SDK exports, if there is one."`
 
 	deliveryFile
@@ -87,13 +88,25 @@ type consumerFile struct {
 	Publish      []grant                `json:"publish,omitempty" jsonschema:"maxItems=256,uniqueItems=true,title=a list of topics" jsonschema_description:"The topics that it may publish to: a name, all below a prefix as in orders/*, or * for all. Default: none."`
 	Clients      []clientName           `json:"clients,omitempty" jsonschema:"maxItems=64,uniqueItems=true,title=a list of names" jsonschema_description:"Names besides default that the guest may give when it opens a messaging client."`
 	Buckets      []bucketName           `json:"buckets,omitempty" jsonschema:"maxItems=64,uniqueItems=true,title=a list of names" jsonschema_description:"Buckets of the tenant whose values it may read and write through wasi:keyvalue. Consumers that name the same bucket share it. Default: none."`
+	Events       *eventsFile            `json:"events,omitempty" jsonschema_description:"Topics of its tenant that are told what becomes of its messages, as CloudEvents. Default: none."`
 	Config       map[string]configValue `json:"config,omitempty" jsonschema:"maxProperties=64,title=a mapping of texts" jsonschema_description:"What the guest reads through wasi:config, by key. Nothing secret: manifests and logs are no place for that."`
 	Batch        *batchFile             `json:"batch,omitempty" jsonschema_description:"How many messages the guest is handed in one call. Its module has to take several. Default: one."`
 	Coalesce     string                 `json:"coalesce,omitempty" jsonschema:"enum=none,enum=latest" jsonschema_description:"Whether a batch has only the newest message of each ordering key. What becomes of it becomes of the older ones. Default: none."`
+	Canary       *canaryFile            `json:"canary,omitempty" jsonschema_description:"Deploys a change of it as another version beside the one that runs, for a share of the messages, until it is promoted or rolled back. Default: a change replaces what ran."`
 	Breaker      *breakerFile           `json:"breaker,omitempty" jsonschema_description:"When it holds itself because too many messages fail. Default: never."`
 	Filter       string                 `json:"filter,omitempty" jsonschema:"maxLength=4096,title=an expression such as topic startsWith \"orders/\"" jsonschema_description:"An expression over topic, metadata and verified claims. What it doesn't take is acknowledged without running the guest. Default: all is taken."`
 	Features     []featureName          `json:"features,omitempty" jsonschema:"maxItems=64,uniqueItems=true,title=a list of features" jsonschema_description:"What messages may require of it. A message that requires another is dead-lettered."`
 	NonRetryable []guestFailure         `json:"non_retryable,omitempty" jsonschema:"maxItems=4,uniqueItems=true,title=a list of guest errors" jsonschema_description:"Guest errors that are dead-lettered at once."`
+}
+
+type eventsFile struct {
+	Pickup  topicName `json:"pickup,omitempty" jsonschema_description:"Where it is told that an attempt begins. Default: nowhere."`
+	Success topicName `json:"success,omitempty" jsonschema_description:"Where it is told that a message was handled. Default: nowhere."`
+	Death   topicName `json:"death,omitempty" jsonschema_description:"Where it is told that a message became a dead letter, whoever buried it. Default: nowhere."`
+}
+
+type canaryFile struct {
+	Share canaryShare `json:"share" jsonschema_description:"How many of the messages the new version gets."`
 }
 
 type breakerFile struct {

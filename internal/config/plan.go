@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -18,7 +19,7 @@ type Plan struct {
 
 // Consumer is one resolved entry of the manifest.
 type Consumer struct {
-	Name   string // unique in the plan
+	Name   string // (Tenant, Name) is unique in the plan
 	Tenant string
 	Topic  string
 	Group  string // of consumers; "" is the topic's default lane. (Tenant, Topic, Group) is unique in the plan
@@ -28,6 +29,7 @@ type Consumer struct {
 	Module    Module
 	Build     []string // the command that makes the module, word by word, to run in Module.Dir; nil if none
 	Instances Instances
+	Draft     string // of wasi:messaging that the module was made for: "draft-b" or "draft-c"; "" is what the module tells
 
 	Delivery // limits, concurrency, attempts, lease, retries
 
@@ -38,11 +40,24 @@ type Consumer struct {
 	Config          [][2]string // key and value that the guest reads, sorted by key
 	Batch           Batch
 	Breaker         Breaker
+	CanaryPercent   int // of the messages, that a change of it gets beside the version before; 0 is all
+	Events          Events   // topics of the tenant
 	Filter          string   // expression over a message; "" takes all
 	Features        []string // that messages may require
 	NonRetryable    []string // guest error cases that are not retried
 
-	module Fault // the place of the entry's module, for faults found later
+	// Entry is what the manifest says, as JSON: the entry with all its keys and nothing resolved.
+	Entry json.RawMessage
+
+	at     func(key string) Fault // the place of a key of the entry, for faults found later
+	module Fault                  // that of its module
+}
+
+// Fault returns a fault at the place of a key of the entry, such as "tenant", or of the entry if it has no such key.
+func (c *Consumer) Fault(key, problem, fix string) Fault {
+	fault := c.at(key)
+	fault.Problem, fault.Fix = problem, fix
+	return fault
 }
 
 // LoadManifest reads the manifest at path and resolves it under the host's defaults and ceilings. A module need not be
@@ -100,7 +115,7 @@ type planner struct {
 
 func (p *planner) resolve(files []*consumerFile) []Consumer {
 	consumers := make([]Consumer, 0, len(files))
-	names, lanes := map[string]int{}, map[[3]string]named{}
+	names, lanes, perTenant := map[[2]string]int{}, map[[3]string]named{}, map[string]int64{}
 	for i, f := range files {
 		if f == nil {
 			continue
@@ -108,10 +123,13 @@ func (p *planner) resolve(files []*consumerFile) []Consumer {
 		path := fmt.Sprintf("consumers[%d]", i)
 		c := p.consumer(path, f)
 		consumers = append(consumers, c)
-		if first, twice := names[c.Name]; twice && p.sound(path+".name") {
+		p.checkCount(path, c.Tenant, perTenant[c.Tenant])
+		perTenant[c.Tenant]++
+		name := [2]string{c.Tenant, c.Name}
+		if first, twice := names[name]; twice && p.sound(path+".name") {
 			p.add(path+".name", fmt.Sprintf("%s is also the name of consumers[%d]", quoted(c.Name), first), "want a name of its own")
 		} else if !twice {
-			names[c.Name] = i
+			names[name] = i
 		}
 		if !p.sound(path+".topic") || !p.sound(path+".tenant") || !p.sound(path+".group") {
 			continue
@@ -184,6 +202,7 @@ func (p *planner) consumer(path string, f *consumerFile) Consumer {
 		Module:          Module{Dir: p.folder, Path: string(f.Module), SHA256: string(f.SHA256)},
 		Build:           texts(f.Build),
 		Instances:       p.instances(path, f),
+		Draft:           f.WIT,
 		Delivery:        resolve(p.sources, path, &f.deliveryFile, p.host.Defaults, p.host.Ceilings.most),
 		ContextRequired: f.Context != "optional",
 		Publish:         texts(f.Publish),
@@ -195,16 +214,22 @@ func (p *planner) consumer(path string, f *consumerFile) Consumer {
 		NonRetryable:    texts(f.NonRetryable),
 	}
 	c.Batch = p.batch(path, f, c.Delivery)
+	if f.Canary != nil {
+		c.CanaryPercent = f.Canary.Share.percent()
+	}
 	c.Breaker = p.breaker(path+".breaker", f.Breaker)
+	c.Events = p.events(path+".events", f)
 	p.checkFilter(path+".filter", c.Filter)
 	checkPairs(p.sources, path, c.Delivery)
 	p.checkLane(path, c)
+	d := p.documents[0]
+	c.at = func(key string) Fault { return d.placeOf(path, key) }
+	c.Entry = d.entry(path)
 	module := path + ".module"
 	if !p.sound(module) {
 		return c
 	}
-	at := p.documents[0].values[module]
-	c.module = Fault{File: p.documents[0].file, Line: at.line, Col: at.col, Path: module}
+	c.module = d.placeOf(path, "module")
 	problem, fix := c.Module.checkPath()
 	if problem == "" {
 		problem, fix = p.look(&c)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -27,6 +28,7 @@ consumers:
     instance: reuse
     reuse: {messages: 16, age: 17s}
     warm_up: heat
+    wit: draft-b
     limits: {fuel: 1, call_time: 2ms, memory: 128KiB, table_elements: 4, call_depth: 5, outbox_messages: 6,
       outbox_bytes: 7, host_calls: 8, log_bytes: 9KiB, result_bytes: 10B}
     concurrency: 11
@@ -40,6 +42,8 @@ consumers:
     batch: {max: 3, window: 4ms}
     coalesce: latest
     breaker: {percent: 80, window: 30s}
+    canary: {share: 15%}
+    events: {pickup: audit/begun, success: audit/done, death: dead}
     filter: topic == "orders/in"
     features: [gzip, v2/x]
     non_retryable: [permission-denied, other]
@@ -48,12 +52,15 @@ consumers:
 		require.Equal(t, "/etc/ls/m.yaml", plan.File)
 		require.Len(t, plan.Consumers, 1)
 		c := plan.Consumers[0]
-		c.module = Fault{}
+		require.Contains(t, string(c.Entry), `"topic":`)
+		require.Equal(t, c.module, c.Fault("module", "", ""))
+		c.module, c.Entry, c.at = Fault{}, nil, nil
 		require.Equal(t, Consumer{
 			Name: "a-1", Tenant: "acme", Topic: "orders/in", Group: "g.1", Start: &Start{Kind: StartLatest}, Ordering: "key",
 			Module:    Module{Dir: "/etc/ls", Path: "build/./a.wasm", SHA256: "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"},
 			Build:     []string{"make", "-C", "guests", "a b"},
 			Instances: Instances{Reuse: true, MaxMessages: 16, MaxAge: 17 * time.Second, WarmUp: "heat"},
+			Draft:     "draft-b",
 			Delivery: Delivery{
 				Guest: limits.Guest{
 					Fuel: 1, CallDuration: 2 * time.Millisecond, MemoryBytes: 128 * limits.KiB, TableElements: 4, CallDepth: 5,
@@ -63,7 +70,8 @@ consumers:
 				Retry: Retry{Base: 14 * time.Millisecond, Cap: 15 * time.Second},
 			},
 			Publish: []string{"orders/in", "orders/out/*", "*"}, Clients: []string{"audit"}, Buckets: []string{"stock", "a.b"},
-			Batch: Batch{Max: 3, Window: 4 * time.Millisecond, Latest: true}, Breaker: Breaker{Percent: 80, Window: 30 * time.Second, Calls: 20}, Filter: `topic == "orders/in"`, Features: []string{"gzip", "v2/x"},
+			Batch: Batch{Max: 3, Window: 4 * time.Millisecond, Latest: true}, Breaker: Breaker{Percent: 80, Window: 30 * time.Second, Calls: 20}, CanaryPercent: 15,
+			Events: Events{Pickup: "audit/begun", Success: "audit/done", Death: "dead"}, Filter: `topic == "orders/in"`, Features: []string{"gzip", "v2/x"},
 			NonRetryable: []string{"permission-denied", "other"},
 		}, c)
 		require.Equal(t, "/etc/ls/build/a.wasm", c.Module.File())
@@ -119,9 +127,28 @@ consumers:
 		_, err = ParseManifest("m.yaml", []byte(plain+"    group: g\n"), h)
 		require.NoError(t, err)
 	})
-	t.Run("NameIsUniqueOverTenants", func(t *testing.T) {
+	t.Run("ANameIsUniqueInItsTenant", func(t *testing.T) {
 		_, err := ParseManifest("m.yaml", []byte(plain+"  - {name: a, tenant: acme, topic: a, module: a.wasm}\n"), DefaultHost())
+		require.NoError(t, err)
+		_, err = ParseManifest("m.yaml", []byte(plain+"  - {name: a, topic: b, module: a.wasm}\n"), DefaultHost())
 		require.EqualError(t, err, `m.yaml:5:12: consumers[1].name: "a" is also the name of consumers[0] (want a name of its own)`)
+	})
+	t.Run("EntriesResolveAsTheManifestThatTheyAreOf", func(t *testing.T) {
+		plan, err := ParseManifest("m.yaml", []byte(plain+"    limits: {fuel: 5}\n    publish: [b]\n"), DefaultHost())
+		require.NoError(t, err)
+		again, err := ParseEntries("m.yaml", []json.RawMessage{plan.Consumers[0].Entry}, DefaultHost())
+		require.NoError(t, err)
+		require.Equal(t, plan.Consumers[0].Entry, again.Consumers[0].Entry)
+		require.EqualValues(t, 5, again.Consumers[0].Guest.Fuel)
+	})
+	t.Run("ModulesAreFoundWhateverElseIsWrong", func(t *testing.T) {
+		found, err := Modules("m.yaml", []byte("consumers:\n  - {name: a, tenant: acme, lease: x, module: a.wasm}\n  - {name: b}\n"))
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+		require.Equal(t, "acme", found[0].Tenant)
+		require.EqualError(t, found[0].ModuleFault("is odd", ""), "m.yaml:2:47: consumers[0].module: is odd")
+		require.EqualError(t, found[0].Fault("tenant", "is odd", ""), "m.yaml:2:23: consumers[0].tenant: is odd")
+		require.EqualError(t, found[0].Fault("group", "is odd", ""), "m.yaml:2:5: consumers[0]: is odd")
 	})
 	t.Run("FaultyValueMakesUpNoOtherFault", func(t *testing.T) {
 		_, err := ParseManifest("m.yaml", []byte(plain+"    lease: 40\n    limits: {call_time: 35s}\n"), DefaultHost())

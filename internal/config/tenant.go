@@ -12,11 +12,12 @@ import (
 	"github.com/longshore/longshore/limits"
 )
 
-// Tenant is what the operator says about one tenant: who may say who somebody is, and what who may do.
+// Tenant is what the operator says about one tenant: who may say who somebody is, what who may do, and how much there may be.
 type Tenant struct {
 	Name    string
 	Issuers []Issuer
 	Grants  []Grant
+	Caps    Caps
 }
 
 // Issuer is an issuer of bearer tokens for one tenant. See package signedctx/bearer.
@@ -79,6 +80,7 @@ type tenantFile struct {
 	Tenant  tenantName         `json:"tenant" jsonschema_description:"The tenant's name."`
 	Issuers []*issuerFile      `json:"issuers,omitempty" jsonschema:"maxItems=16,title=a list of issuers" jsonschema_description:"Who may say who somebody is: issuers of bearer tokens."`
 	Grants  []*tenantGrantFile `json:"grants,omitempty" jsonschema:"maxItems=1000,title=a list of grants" jsonschema_description:"What the bearers of tokens may do. Default: nothing."`
+	Caps    *capsFile          `json:"caps,omitempty" jsonschema_description:"The most that it may take of the host, over all of its topics and consumers."`
 }
 
 type issuerFile struct {
@@ -128,7 +130,7 @@ func resolveTenants(s *sources, files []*tenantFile) []Tenant {
 			s.add(path+".tenant", fmt.Sprintf("tenant %s is given twice, first as tenants[%d]", quoted(string(f.Tenant)), first), "want one entry a tenant")
 		}
 		names[f.Tenant] = i
-		t := Tenant{Name: string(f.Tenant)}
+		t := Tenant{Name: string(f.Tenant), Caps: f.Caps.resolve(s, path+".caps")}
 		for j, is := range f.Issuers {
 			if is != nil {
 				t.Issuers = append(t.Issuers, is.resolve(s, fmt.Sprintf("%s.issuers[%d]", path, j), t.Issuers, pairs))

@@ -18,7 +18,7 @@ import (
 // manifest's limits. They are by name, and closed with the test.
 func Consumers(tb testing.TB, l Language, dir string) map[string]*Consumer {
 	tb.Helper()
-	env := Require(tb, l)
+	env := RequireAgain(tb, l)
 	Install(tb, dir, env)
 	plan, err := config.LoadManifest(filepath.Join(dir, "consumers.yaml"), config.DefaultHost())
 	require.NoError(tb, err)

@@ -84,12 +84,12 @@ func executable(file string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// Require skips the test if it is of JavaScript and nobody asked for what takes long (LONG=1), or if the toolchain of a language is missing, or fails it where all are required; else it returns the
-// environment for Run.
+// Require returns the environment for Run, or skips the test if the toolchain of a language is missing; where all are required,
+// it fails. Tests of JavaScript, whose modules take long to build and to compile, are skipped under -short and the race detector.
 func Require(tb testing.TB, l Language) []string {
 	tb.Helper()
-	if l == JavaScript && (testing.Short() || os.Getenv("LONG") == "") {
-		tb.Skip("SKIPPED javascript: its modules take minutes to build and to compile; LONG=1 runs them")
+	if l == JavaScript && (testing.Short() || raceEnabled) {
+		tb.Skip("SKIPPED javascript: its modules take long to build and to compile")
 	}
 	env, err := Environ(l)
 	switch {
@@ -100,6 +100,15 @@ func Require(tb testing.TB, l Language) []string {
 		tb.Skipf("SKIPPED %s: %v", l, err)
 	}
 	return env
+}
+
+// RequireAgain is Require for what is built beside the conformance guests: in JavaScript, that waits for LONG=1.
+func RequireAgain(tb testing.TB, l Language) []string {
+	tb.Helper()
+	if l == JavaScript && os.Getenv("LONG") == "" {
+		tb.Skip("SKIPPED javascript: half a minute for each module; LONG=1 runs it")
+	}
+	return Require(tb, l)
 }
 
 // required says whether a missing toolchain is a failure.

@@ -63,6 +63,9 @@ type CallOptions struct {
 	// Reply is Admit for a reply to one of the call's messages, whose Info.ReplyTo is set. A nil func refuses all with
 	// Unavailable.
 	Reply func(to, m Message) (Admission, *PublishError)
+	// Pause is called at safe points of the guest, on the goroutine of the call, and may block while others run. The time that
+	// it returns is not the call's. A nil func never does.
+	Pause func(ctx context.Context) time.Duration
 	// Draining says whether the host is stopping. A nil func never does.
 	Draining func() bool
 	// Config is what wasi:config gives the guest.
@@ -79,17 +82,22 @@ type CallOptions struct {
 type Call struct {
 	o         CallOptions
 	deadline  time.Time
+	paused    time.Duration
 	hostCalls int64
+	steps     int64
 
 	binding *Binding // of the module at work
 	guest   *guest   // nil until something is called
 	current string   // the import or export at work, for errors
 	handles handles
-	held    int64 // bytes of the messages in handles
+	spare   []message // for spareMessage
+	held    int64     // bytes of the messages in handles
 	maxHeld int64
 
 	outbox      []Outgoing
 	outboxBytes int64
+	requests    int    // made so far: they count for the outbox
+	lastTopic   string // that a message was published to
 
 	storeOps int64
 	cursors  []string // that list-keys gave out: the key that each stands behind
@@ -116,6 +124,16 @@ func (c *Call) Messages() []Message { return append([]Message{c.o.Message}, c.o.
 // Store returns the store that the call was given, for a guest that is not a module; nil if there is none.
 func (c *Call) Store() Store { return c.o.Store }
 
+// Request makes a request, for a guest that is not a module. A timeout of 0 is the call's deadline.
+func (c *Call) Request(ctx context.Context, topic string, m Message, timeout time.Duration, replies int) ([]Message, *PublishError) {
+	return c.request(ctx, &client{}, topic, m, requestOptions{
+		timeoutMillis: uint32(timeout.Milliseconds()), timeoutSet: timeout > 0, replies: uint32(replies),
+	})
+}
+
+// Reply replies to one of the call's messages, for a guest that is not a module.
+func (c *Call) Reply(to, m Message) *PublishError { return c.reply(to, m) }
+
 // HostCalls returns how often the guest called the host.
 func (c *Call) HostCalls() int64 { return c.hostCalls }
 
@@ -125,8 +143,36 @@ func (c *Call) Limits() limits.Guest { return c.o.Limits }
 // Deadline returns when the call's time is over. It is known once Start was called.
 func (c *Call) Deadline() time.Time { return c.deadline }
 
+// Pause lets others run, and returns how long that took: the deadline is so much later.
+func (c *Call) Pause(ctx context.Context) time.Duration {
+	if c.o.Pause == nil {
+		return 0
+	}
+	d := c.o.Pause(ctx)
+	c.paused += d
+	c.deadline = c.deadline.Add(d)
+	return d
+}
+
+// Paused returns how long all pauses took.
+func (c *Call) Paused() time.Duration { return c.paused }
+
 // callKey is the context key of a *Call.
 type callKey struct{}
+
+// callContext is a context by which host functions find their call, mostly without a search.
+type callContext struct {
+	context.Context
+	call *Call
+}
+
+// Value implements context.Context.
+func (x *callContext) Value(key any) any {
+	if key == (callKey{}) {
+		return x.call
+	}
+	return x.Context.Value(key)
+}
 
 // Start begins the call's time on a module that b is of, and returns a context by which host functions find the call.
 func (c *Call) Start(ctx context.Context, b *Binding) context.Context {
@@ -135,12 +181,15 @@ func (c *Call) Start(ctx context.Context, b *Binding) context.Context {
 	if d := c.o.Deadline; !d.IsZero() && d.Before(c.deadline) {
 		c.deadline = d
 	}
-	return context.WithValue(ctx, callKey{}, c)
+	return &callContext{ctx, c}
 }
 
 // FromContext returns the call that Start put into ctx. It panics if there is none, because host functions run only
 // under a call.
 func FromContext(ctx context.Context) *Call {
+	if x, ok := ctx.(*callContext); ok {
+		return x.call
+	}
 	c, ok := ctx.Value(callKey{}).(*Call)
 	if !ok {
 		panic(errors.New("messaging: a host function was called outside of a call"))
@@ -162,15 +211,15 @@ func (c *Call) CheckAt(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// hostCallsPerCheck is how many host calls go by between two looks at the clock, which cost more than a call does. What
-// takes long in one looks by itself.
-const hostCallsPerCheck = 32
+// stepsPerCheck is how many host calls, or pieces of work in one that a guest can multiply, go by between two looks at the
+// clock, which cost more than each of them does. What takes long in one piece looks by itself.
+const stepsPerCheck = 32
 
 // Enter begins a host function: it counts the call and panics with a typed error if the guest call must end, of which a
-// guest that calls often is told within hostCallsPerCheck calls.
+// guest that calls often is told within stepsPerCheck calls.
 func (c *Call) Enter(ctx context.Context) {
 	c.hostCalls++
-	if c.hostCalls > c.o.Limits.HostCalls || c.hostCalls%hostCallsPerCheck == 1 {
+	if c.hostCalls > c.o.Limits.HostCalls || c.hostCalls%stepsPerCheck == 1 {
 		c.look(ctx)
 	}
 }
@@ -183,7 +232,17 @@ func (c *Call) look(ctx context.Context) {
 	c.mustGoOn(ctx)
 }
 
-// mustGoOn panics with the error of Check. Host functions call it before each piece of work that a guest can multiply.
+// step is mustGoOn for one piece of work that a guest can multiply: it looks at the clock before every stepsPerCheck of them.
+func (c *Call) step(ctx context.Context) {
+	if c.steps++; c.steps%stepsPerCheck == 0 {
+		c.mustGoOn(ctx)
+		if c.Pause(ctx) > 0 {
+			c.mustGoOn(ctx) // it may have been given up meanwhile
+		}
+	}
+}
+
+// mustGoOn panics with the error of Check.
 func (c *Call) mustGoOn(ctx context.Context) {
 	if err := c.Check(ctx); err != nil {
 		panic(err)
@@ -210,10 +269,25 @@ func (c *Call) hold(m *message, n int64) {
 func (c *Call) newMessage(m *message) uint32 { return c.handles.add(m) }
 
 // takeMessage removes a message from the guest's table, as an own parameter does.
-func (c *Call) takeMessage(h uint32) *message {
+func (c *Call) takeMessage(h uint32) Message {
 	m := lookup[*message](&c.handles, h)
 	c.handles.remove(h)
 	c.held -= m.held
+	taken := m.Message
+	*m = message{} // what is beside it in memory may be in use, and would keep what it held
+	return taken
+}
+
+// messagesAtOnce is how many messages are allocated together, which costs little more than one.
+const messagesAtOnce = 16
+
+// spareMessage returns an empty message.
+func (c *Call) spareMessage() *message {
+	if len(c.spare) == 0 {
+		c.spare = make([]message, messagesAtOnce)
+	}
+	m := &c.spare[0]
+	c.spare = c.spare[1:]
 	return m
 }
 

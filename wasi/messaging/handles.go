@@ -21,7 +21,7 @@ func (t *handles) add(v any) uint32 {
 		return h
 	}
 	if len(t.entries) == 0 {
-		t.entries = append(t.entries, nil)
+		t.entries = make([]any, 1, 32)
 	}
 	if err := limits.Check(limits.NameHandles, int64(len(t.entries)), limits.HandlesPerCall); err != nil {
 		panic(err)

@@ -83,7 +83,13 @@ func (g *guest) store(ptr uint32, s shape, value []byte) {
 
 // alloc has the guest allocate n values of shape s, if there is time left.
 func (g *guest) alloc(ctx context.Context, n int, s shape) uint32 {
-	FromContext(ctx).mustGoOn(ctx)
+	ptr, _ := g.allocView(ctx, n, s)
+	return ptr
+}
+
+// allocView is alloc; it returns the memory as well.
+func (g *guest) allocView(ctx context.Context, n int, s shape) (ptr uint32, view []byte) {
+	FromContext(ctx).step(ctx)
 	realloc := g.export(&g.realloc, g.allocator)
 	if realloc == nil {
 		panic(&ABIError{Func: g.allocator, Problem: "the module doesn't export it"})
@@ -99,28 +105,40 @@ func (g *guest) alloc(ctx context.Context, n int, s shape) uint32 {
 	if err != nil {
 		panic(fmt.Errorf("%s: %w", g.allocator, err))
 	}
-	ptr := api.DecodeU32(stack[0])
+	ptr = api.DecodeU32(stack[0])
 	checkAligned(ptr, s)
-	g.view(ptr, uint32(size))
-	return ptr
+	return ptr, g.view(ptr, uint32(size))
 }
 
-// lowerBytes copies b into memory that the guest allocates, and writes pointer and length to at.
+// lowerBytes copies b into memory that the guest allocates, and writes pointer and length to at. For nothing, as for empty texts
+// and lists, nothing is allocated: the pointer is aligned, and not to be used.
 func (g *guest) lowerBytes(ctx context.Context, at, b []byte) {
-	ptr := g.alloc(ctx, len(b), u8Shape)
-	copy(g.view(ptr, uint32(len(b))), b)
+	if len(b) == 0 {
+		putList(at, u8Shape.align, 0)
+		return
+	}
+	ptr, to := g.allocView(ctx, len(b), u8Shape)
+	copy(to, b)
 	putList(at, ptr, len(b))
 }
 
 // lowerText is lowerBytes for a string.
 func (g *guest) lowerText(ctx context.Context, at []byte, s string) {
-	ptr := g.alloc(ctx, len(s), u8Shape)
-	copy(g.view(ptr, uint32(len(s))), s)
+	if s == "" {
+		putList(at, u8Shape.align, 0)
+		return
+	}
+	ptr, to := g.allocView(ctx, len(s), u8Shape)
+	copy(to, s)
 	putList(at, ptr, len(s))
 }
 
 // lowerPairs copies metadata into memory that the guest allocates, and writes pointer and length to at.
 func (g *guest) lowerPairs(ctx context.Context, at []byte, pairs []Pair) {
+	if len(pairs) == 0 {
+		putList(at, pairShape.align, 0)
+		return
+	}
 	buf := make([]byte, len(pairs)*int(pairShape.size))
 	ptr := g.alloc(ctx, len(pairs), pairShape)
 	for i, p := range pairs {

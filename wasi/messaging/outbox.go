@@ -17,21 +17,27 @@ func (c *Call) topic(ptr, n uint32) ([]byte, *PublishError) {
 }
 
 // admit checks m against the bounds of the call and asks the host; then it joins the outbox.
-func (c *Call) admit(from *client, topic []byte, m Message) (id string, refused *PublishError) {
+func (c *Call) admit(from *client, topic []byte, m *Message) (id string, refused *PublishError) {
 	if from.disconnected {
 		return "", disconnected()
 	}
-	return c.accept(string(topic), m, func(m Message) (Admission, *PublishError) {
-		if c.o.Admit == nil {
-			return Admission{}, &PublishError{Case: Unauthorized, Text: "this call may not publish"}
-		}
-		return c.o.Admit(string(topic), m)
-	})
+	if string(topic) != c.lastTopic { // a comparison, which doesn't copy
+		c.lastTopic = string(topic)
+	}
+	return c.accept(c.lastTopic, m, c.ask)
 }
 
-// accept puts m into the outbox if it is within the bounds of the call and ask admits it.
-func (c *Call) accept(topic string, m Message, ask func(Message) (Admission, *PublishError)) (id string, refused *PublishError) {
-	m = forPublish(m)
+// ask asks the host for a message that isn't a reply.
+func (c *Call) ask(topic string, m Message) (Admission, *PublishError) {
+	if c.o.Admit == nil {
+		return Admission{}, &PublishError{Case: Unauthorized, Text: "this call may not publish"}
+	}
+	return c.o.Admit(topic, m)
+}
+
+// accept puts m, which is the callee's, into the outbox if it is within the bounds of the call and ask admits it.
+func (c *Call) accept(topic string, m *Message, ask func(topic string, m Message) (Admission, *PublishError)) (id string, refused *PublishError) {
+	forPublish(m)
 	if err := checkMessage(m); err != nil {
 		return "", err
 	}
@@ -39,11 +45,11 @@ func (c *Call) accept(topic string, m Message, ask func(Message) (Admission, *Pu
 	if err := c.checkOutbox(1, bytes); err != nil {
 		return "", err
 	}
-	admission, err := ask(m)
+	admission, err := ask(topic, *m)
 	if err != nil {
 		return "", err
 	}
-	c.outbox = append(c.outbox, Outgoing{ID: admission.ID, Topic: topic, Message: m, Token: admission.Token})
+	c.outbox = append(c.outbox, Outgoing{ID: admission.ID, Topic: topic, Message: *m, Token: admission.Token})
 	c.outboxBytes += bytes
 	return admission.ID, nil
 }
@@ -51,7 +57,7 @@ func (c *Call) accept(topic string, m Message, ask func(Message) (Admission, *Pu
 // withdraw takes the outbox back to its first n messages.
 func (c *Call) withdraw(n int) {
 	for _, o := range c.outbox[n:] {
-		c.outboxBytes -= outboxBytes(o.Topic, o.Message)
+		c.outboxBytes -= outboxBytes(o.Topic, &o.Message)
 		if c.o.Withdraw != nil {
 			c.o.Withdraw(o.Token)
 		}
@@ -61,7 +67,7 @@ func (c *Call) withdraw(n int) {
 }
 
 // outboxBytes is what a message counts for in the outbox.
-func outboxBytes(topic string, m Message) int64 {
+func outboxBytes(topic string, m *Message) int64 {
 	n := int64(len(topic)) + int64(len(m.ContentType)) + int64(len(m.Data)) + pairsBytes(m.Metadata)
 	if o := m.Options; o != nil {
 		n += int64(len(o.IdempotencyKey)) + int64(len(o.OrderingKey)) + int64(len(o.Target))
@@ -75,14 +81,13 @@ func outboxBytes(topic string, m Message) int64 {
 	return n
 }
 
-// forPublish returns m as it leaves the guest: what only a delivered message has is gone, and so is metadata by which the
+// forPublish makes m what leaves the guest: what only a delivered message has is gone, and so is metadata by which the
 // host tells of itself.
-func forPublish(m Message) Message {
+func forPublish(m *Message) {
 	m.Topic, m.Info = "", nil
 	if slices.ContainsFunc(m.Metadata, isHostContext) {
 		m.Metadata = slices.DeleteFunc(slices.Clone(m.Metadata), isHostContext)
 	}
-	return m
 }
 
 // isHostContext says whether metadata names what the host alone says: W3C trace context.
@@ -96,7 +101,7 @@ func disconnected() *PublishError {
 
 // checkOutbox says whether so many more messages and bytes fit.
 func (c *Call) checkOutbox(messages int, bytes int64) *PublishError {
-	n := int64(len(c.outbox) + messages)
+	n := int64(len(c.outbox) + c.requests + messages)
 	if n > c.o.Limits.OutboxMessages {
 		return over(QuotaExceeded, limits.NameOutboxMessages, c.o.Limits.OutboxMessages, n)
 	}
@@ -107,7 +112,7 @@ func (c *Call) checkOutbox(messages int, bytes int64) *PublishError {
 }
 
 // checkMessage checks what a topic's policy doesn't: content type and metadata.
-func checkMessage(m Message) *PublishError {
+func checkMessage(m *Message) *PublishError {
 	if n := int64(len(m.ContentType)); n > limits.KeyBytes {
 		return over(TooLarge, "content type bytes", limits.KeyBytes, n)
 	}

@@ -3,6 +3,7 @@ package messaging
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 	"strings"
 )
 
@@ -33,17 +34,19 @@ func publishBatch(ctx context.Context, c *Call, stack []uint64) {
 		return
 	}
 	ids, refusals := make([]string, n), make([]*PublishError, n)
+	c.outbox = slices.Grow(c.outbox, n)
 	for i := range n {
 		ids[i], refusals[i] = c.publishOutgoing(ctx, from, batch, i)
 	}
 	c.returnBatch(ctx, arg(stack, 3), nil, func(at []byte) {
 		size := int(receiptResultShape.size)
-		buf := make([]byte, n*size)
 		ptr := c.guest.alloc(ctx, n, receiptResultShape)
+		buf := make([]byte, size)
 		for i := range n {
-			c.lowerReceiptResult(ctx, buf[i*size:], ids[i], refusals[i])
+			clear(buf)
+			c.lowerReceiptResult(ctx, buf, ids[i], refusals[i])
+			copy(c.guest.list(ptr, uint32(n), receiptResultShape)[i*size:], buf) // a view that no allocation has moved
 		}
-		copy(c.guest.list(ptr, uint32(n), receiptResultShape), buf)
 		putList(at, ptr, n)
 	})
 }
@@ -87,7 +90,7 @@ func (c *Call) publishOutgoing(ctx context.Context, from *client, batch []byte, 
 
 // publishOne reads one message's parts and admits it. The views are used before the guest runs again.
 func (c *Call) publishOne(ctx context.Context, from *client, topicAt, messageAt, optionsAt []byte) (id string, refused *PublishError) {
-	c.mustGoOn(ctx)
+	c.step(ctx)
 	borrowed := lookup[*message](&c.handles, binary.LittleEndian.Uint32(messageAt)).Message
 	topic, refused := c.topic(getList(topicAt))
 	if refused != nil {
@@ -100,7 +103,7 @@ func (c *Call) publishOne(ctx context.Context, from *client, topicAt, messageAt,
 			return "", refused
 		}
 	}
-	return c.admit(from, topic, borrowed)
+	return c.admit(from, topic, &borrowed)
 }
 
 // returnBatch writes a result whose error is a publish-error and whose value, written by ok, is a list.

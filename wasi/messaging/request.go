@@ -90,9 +90,9 @@ func (c *Call) request(ctx context.Context, from *client, topic string, m Messag
 	if from.disconnected {
 		return nil, disconnected()
 	}
-	m = forPublish(m)
+	forPublish(&m)
 	m.Options = nil
-	if err := checkMessage(m); err != nil {
+	if err := checkMessage(&m); err != nil {
 		return nil, err
 	}
 	r := Request{Topic: topic, Message: m, Deadline: c.deadline, Replies: max(int(min(o.replies, limits.RequestReplies+1)), 1)}
@@ -107,6 +107,12 @@ func (c *Call) request(ctx context.Context, from *client, topic string, m Messag
 	if c.o.Request == nil {
 		return nil, &PublishError{Case: Unavailable, Text: "this host takes no requests"}
 	}
+	bytes := outboxBytes(topic, &m)
+	if err := c.checkOutbox(1, bytes); err != nil {
+		return nil, err
+	}
+	c.requests++
+	c.outboxBytes += bytes
 	replies, refused := c.o.Request(ctx, r)
 	c.mustGoOn(ctx)
 	if refused == nil && len(replies) == 0 {
@@ -121,7 +127,7 @@ func (c *Call) request(ctx context.Context, from *client, topic string, m Messag
 func reply(ctx context.Context, c *Call, stack []uint64) {
 	to := lookup[*message](&c.handles, arg(stack, 0))
 	m := c.takeMessage(arg(stack, 1))
-	refused := c.reply(to.Message, m.Message)
+	refused := c.reply(to.Message, m)
 	c.returnError(ctx, arg(stack, 2), unitResultShape, refused.forSend())
 }
 
@@ -134,7 +140,7 @@ func (c *Call) reply(to, m Message) *PublishError {
 		return &PublishError{Case: Unavailable, Text: "this host takes no replies"}
 	}
 	m.Options = nil
-	_, refused := c.accept(to.Info.ReplyTo, m, func(m Message) (Admission, *PublishError) { return c.o.Reply(to, m) })
+	_, refused := c.accept(to.Info.ReplyTo, &m, func(_ string, m Message) (Admission, *PublishError) { return c.o.Reply(to, m) })
 	return refused
 }
 
@@ -146,7 +152,7 @@ func (c *Call) returnMessages(ctx context.Context, ret uint32, replies []Message
 	}
 	list := make([]byte, len(replies)*int(handleShape.size))
 	for i, r := range replies {
-		m := &message{}
+		m := c.spareMessage()
 		c.hold(m, heldBytes(r))
 		m.Message = r
 		m.Options = nil

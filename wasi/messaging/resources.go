@@ -46,7 +46,7 @@ func clientDrop(_ context.Context, c *Call, stack []uint64) {
 // messageNew is the constructor of message: (data: list<u8>) -> own<message>.
 func messageNew(_ context.Context, c *Call, stack []uint64) {
 	data := c.guest.view(arg(stack, 0), arg(stack, 1))
-	m := &message{}
+	m := c.spareMessage()
 	c.hold(m, int64(len(data)))
 	m.Data = bytes.Clone(data)
 	stack[0] = api.EncodeU32(c.newMessage(m))
@@ -125,7 +125,7 @@ func messageSetMetadata(ctx context.Context, c *Call, stack []uint64) {
 	c.hold(m, -pairsBytes(m.Metadata)-pairOverheadBytes*int64(len(m.Metadata)))
 	pairs := make([]Pair, n)
 	for i := range pairs {
-		c.mustGoOn(ctx)
+		c.step(ctx)
 		pair := b[i*int(pairShape.size):]
 		key, keyBytes := getList(pair[pairKeyAt:])
 		value, valueBytes := getList(pair[pairValueAt:])

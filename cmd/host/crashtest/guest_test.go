@@ -33,19 +33,29 @@ const (
 // different lengths keep consumers from falling into step, where all claim at one moment and all settle at the next.
 const spinRounds = 50_000
 
-// guest returns a module that publishes the payload of each message to sinkTopic, and then traps if that begins with
-// poisonMark. In pseudo-code:
+// guest is a module to assemble.
+type guest struct {
+	sink  string // topic where it publishes
+	lines bool   // it writes when a handling begins and ends
+	spins bool   // it takes its time: see spinRounds
+	traps bool   // on a payload that begins with poisonMark, after it has published
+}
+
+// worker is the guest of the tests that kill hosts.
+func worker() guest { return guest{sink: sinkTopic, lines: true, spins: true, traps: true} }
+
+// assemble returns a module that publishes the payload of each message. In pseudo-code:
 //
 //	handle(message):
 //	    fd_write(1, "begin\n")
 //	    data := message.data()
-//	    result := send(client.connect("default"), "sink", message(data))
+//	    result := send(client.connect("default"), sink, message(data))
 //	    for n := (data[last] & 7) * spinRounds; n > 0; n-- {}
 //	    if result is error { return result }
 //	    fd_write(1, "end\n")
 //	    if data[0] == '!' { unreachable }
 //	    return ok
-func guest() []byte {
+func (g guest) assemble() []byte {
 	const (
 		types    = "wasi:messaging/types@0.2.0-draft"
 		producer = "wasi:messaging/producer@0.2.0-draft"
@@ -60,27 +70,29 @@ func guest() []byte {
 		function(system, "fd_write", typeIndex(4, 1)),
 	)
 	const connect, data, newMessage, send, write, handle, realloc = 0, 1, 2, 3, 4, 5, 6
-	name, sink, begin, end := "default", sinkTopic, beginLine+"\n", endLine+"\n"
-	constants := name + sink + begin + end
+	name, begin, end := "default", beginLine+"\n", endLine+"\n"
+	constants := name + g.sink + begin + end
 	addrSink := addrText + len(name)
-	addrLines := addrSink + len(sink)
+	addrLines := addrSink + len(g.sink)
 	word := func(addr int) []byte { return join(number(addr), op(0x28, 2, 0)) } // i32.load
 	byteAt := op(0x2d, 0, 0)                                                    // i32.load8_u
 	line := func(iovec int) []byte {
 		return join(number(1), number(iovec), number(1), number(addrWritten), call(write), op(0x1a)) // drop
 	}
 	handleCode := join(
-		line(addrBegin),
+		only(g.lines, line(addrBegin)),
 		op(0x20, 0), number(addrData), call(data), // local.get 0
 		number(addrText), number(len(name)), number(addrClient), call(connect),
-		word(addrClient+4), number(addrSink), number(len(sink)),
+		word(addrClient+4), number(addrSink), number(len(g.sink)),
 		word(addrData), word(addrData+4), call(newMessage), number(addrSent), call(send),
-		word(addrData), word(addrData+4), op(0x6a), number(-1), op(0x6a), byteAt, // i32.add
-		number(7), op(0x71), number(spinRounds), op(0x6c), op(0x21, 1), // i32.and, i32.mul, local.set 1
-		op(0x03, typeEmpty), op(0x20, 1), number(-1), op(0x6a), op(0x22, 1), number(0), op(0x4a), op(0x0d, 0), op(0x0b), // loop
+		only(g.spins, join(
+			word(addrData), word(addrData+4), op(0x6a), number(-1), op(0x6a), byteAt, // i32.add
+			number(7), op(0x71), number(spinRounds), op(0x6c), op(0x21, 1), // i32.and, i32.mul, local.set 1
+			op(0x03, typeEmpty), op(0x20, 1), number(-1), op(0x6a), op(0x22, 1), number(0), op(0x4a), op(0x0d, 0), op(0x0b), // loop
+		)),
 		number(addrSent), byteAt, when(number(addrSent), op(0x0f)), // return
-		line(addrEnd),
-		word(addrData), byteAt, number(poisonMark), op(0x46), when(op(0x00)), // i32.eq, unreachable
+		only(g.lines, line(addrEnd)),
+		only(g.traps, join(word(addrData), byteAt, number(poisonMark), op(0x46), when(op(0x00)))), // i32.eq, unreachable
 		number(addrOK),
 	)
 	reallocCode := join( // returns the global, and moves it up by the size, which is the fourth parameter, rounded up to 8
@@ -131,6 +143,14 @@ func i32s(n int) []byte {
 }
 
 func op(b ...byte) []byte { return b }
+
+// only returns the code if it is wanted.
+func only(wanted bool, code []byte) []byte {
+	if wanted {
+		return code
+	}
+	return nil
+}
 
 func join(parts ...[]byte) []byte {
 	var out []byte

@@ -102,7 +102,7 @@ func newCampaign(t *testing.T) *campaign {
 	c.folder = newFolder(t, topics...)
 	c.random = newRandom(t)
 	c.producers = newProducers(names, c.random)
-	c.folder.write(t, "guest.wasm", guest())
+	c.folder.write(t, "guest.wasm", worker().assemble())
 	c.folder.write(t, oneByOne, manifest(c.topics, 1))
 	c.folder.write(t, many, manifest(c.topics, 64))
 	return c

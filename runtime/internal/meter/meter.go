@@ -44,6 +44,10 @@ type Options struct {
 	// without running guest code and the host can restore a snapshot into it. Where no instruction names a segment, the
 	// data section is gone altogether: a Go guest has tens of thousands, and the engine looks at each of them.
 	DropInit bool
+
+	// MergeImports cuts the numbers off names such as "f [v2]" that modules import. Components may import a name once, so that
+	// wit-component writes these for the second import of f, and those after it.
+	MergeImports bool
 }
 
 // DataSegment is an active data segment that Options.DropInit left out.
@@ -95,6 +99,9 @@ func instrument(wasm []byte, caps wasmbin.Caps, o Options) (out []byte, info Inf
 	m, err := wasmbin.Decode(wasm, caps)
 	if err != nil {
 		return nil, Info{}, err
+	}
+	if o.MergeImports {
+		mergeImports(m)
 	}
 	if err := reserved(m); err != nil {
 		return nil, Info{}, err

@@ -11,6 +11,9 @@ const (
 	recordHeader  = 9 // version, length, CRC
 )
 
+// RecordHeaderBytes is what a record takes beside its body.
+const RecordHeaderBytes = recordHeader
+
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // CorruptError says that a stored record does not check. Its bytes are never delivered.

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -22,10 +23,13 @@ type AdminOptions struct {
 	Consumers func() []dispatcher.ConsumerStatus
 	Keys      KeyManager
 	Resume    func(which func(dispatcher.ConsumerStatus) bool) int // as Dispatcher.Resume
-	Info      wire.HostInfo
-	Metrics   http.Handler
-	Ready     func() error
-	Logger    *zap.Logger
+	// DeleteTenant deletes all of a tenant, or returns rollout.ErrRuns.
+	DeleteTenant func(ctx context.Context, tenant string) error
+	Deploy       Deployments
+	Info         wire.HostInfo
+	Metrics      http.Handler
+	Ready        func() error
+	Logger       *zap.Logger
 }
 
 // NewAdmin returns the handler of the admin interface. It trusts whoever can connect, and hides what TenantOnly says is not
@@ -46,6 +50,7 @@ func newAdmin(o AdminOptions) *admin {
 	a := &admin{AdminOptions: o, api: humago.New(mux, cfg), mux: mux}
 	a.api.UseMiddleware(a.guardTenant)
 	a.addHost()
+	a.addTenants()
 	a.addTopics()
 	a.addGroups()
 	a.addDeadLetters()
@@ -55,6 +60,7 @@ func newAdmin(o AdminOptions) *admin {
 	a.addBackup()
 	a.addEvents()
 	a.addKeys()
+	a.addDeployments()
 	allowEmptyPayload(a.api)
 	return a
 }
@@ -105,9 +111,14 @@ func add[I, O any](a *admin, method, path, id, summary string, status int, h fun
 
 // register registers an operation whose answer says with which status it is given.
 func register[I, O any](a *admin, op huma.Operation, status func(O) int, h func(context.Context, *I) (O, error)) {
+	registerFor(a, op, requestTimeout, status, h)
+}
+
+// registerFor is register of work that may take up to d.
+func registerFor[I, O any](a *admin, op huma.Operation, d time.Duration, status func(O) int, h func(context.Context, *I) (O, error)) {
 	op.MaxBodyBytes = batchBodyBytes
 	huma.Register(a.api, op, func(ctx context.Context, in *I) (*body[O], error) {
-		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		ctx, cancel := context.WithTimeout(ctx, d)
 		defer cancel()
 		out, err := h(ctx, in)
 		if err != nil {

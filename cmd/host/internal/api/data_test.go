@@ -197,3 +197,36 @@ func TestProblemOf(t *testing.T) {
 		require.Equal(t, 1, later(&wire.Problem{}, time.Millisecond).RetryAfterSeconds)
 	})
 }
+
+func TestDataAtTheCapsOfATenant(t *testing.T) {
+	h := newHarness(t)
+	for name, c := range map[string]struct {
+		caps   substrate.TenantCaps
+		status int
+		code   wire.Code
+		detail string
+	}{
+		"Messages": {substrate.TenantCaps{Messages: 1}, 507, wire.CodeQuota, "tenant default: stored messages: 2 is over the limit of 1"},
+		"Bytes":    {substrate.TenantCaps{Bytes: 1}, 507, wire.CodeQuota, "tenant default: stored message bytes: 2 is over the limit of 1"},
+		"Rate":     {substrate.TenantCaps{RatePerSec: 1}, 429, wire.CodeRate, "tenant default: messages published a second: the limit is 1, try again in "},
+		"Topics":   {substrate.TenantCaps{Topics: 1}, 507, wire.CodeQuota, "topics of a tenant: 2 is over the limit of 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, h.log.SetTenantCaps(map[string]substrate.TenantCaps{testTenant: c.caps}))
+			require.Equal(t, http.StatusCreated, h.post(t, "/v1/topics/open/messages", "x").Code)
+			w := h.post(t, "/v1/topics/open-"+name+"/messages", "x")
+			require.Equal(t, c.status, w.Code, w.Body)
+			var p wire.Problem
+			require.NoError(t, json.Unmarshal(w.Body.Bytes(), &p))
+			require.Equal(t, c.code, p.Code)
+			require.Contains(t, p.Detail, c.detail)
+			require.Equal(t, c.status == 429, w.Header().Get("Retry-After") != "")
+			require.NoError(t, h.log.SetTenantCaps(nil))
+			d, err := h.log.Claim(t.Context(), substrate.ClaimRequest{Tenant: testTenant, Topic: "open", MaxMessages: 9, MaxBytes: 99, Lease: time.Minute, MaxAttempts: 9})
+			require.NoError(t, err)
+			for _, x := range d.Deliveries {
+				require.NoError(t, h.log.Settle(t.Context(), []substrate.Settlement{{Lease: x.Lease, Verdict: substrate.Ack}}, nil))
+			}
+		})
+	}
+}

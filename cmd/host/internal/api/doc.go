@@ -24,6 +24,10 @@ const (
 	writeTimeout      = 2 * time.Minute
 	idleTimeout       = 2 * time.Minute
 	requestTimeout    = 30 * time.Second // of the work that a request asks for
+	deployTimeout     = 10 * time.Minute // of a deployment, which compiles modules
+
+	// uploads bounds the modules that are taken at once.
+	uploads = 4
 
 	// DataConnections and AdminConnections bound the open connections of a listener; more wait in the kernel's queue.
 	DataConnections  = 1024

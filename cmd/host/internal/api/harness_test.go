@@ -17,8 +17,10 @@ import (
 	"github.com/longshore/longshore/cmd/host/internal/bearers"
 	"github.com/longshore/longshore/cmd/host/internal/ingest"
 	hostkeys "github.com/longshore/longshore/cmd/host/internal/keys"
+	"github.com/longshore/longshore/cmd/host/internal/rollout"
 	"github.com/longshore/longshore/cmd/host/internal/wire"
 	"github.com/longshore/longshore/dispatcher"
+	"github.com/longshore/longshore/internal/config"
 	"github.com/longshore/longshore/signedctx"
 	"github.com/longshore/longshore/signedctx/bearer"
 	"github.com/longshore/longshore/substrate"
@@ -63,7 +65,12 @@ func newHarness(t *testing.T) *harness {
 		},
 		Bearers: h.bearers, Keys: manager, MaxBytes: func(string, string) int64 { return 1000 },
 	})
+	deployer := newDeployer(t, log, seal)
 	h.options = AdminOptions{
+		Deploy: deployer,
+		DeleteTenant: func(ctx context.Context, tenant string) error {
+			return deployer.Delete(ctx, tenant, func(versions func() error) error { return log.DeleteTenant(ctx, tenant, versions) })
+		},
 		Log: log, Context: seal, Keys: manager, Publish: publisher.Publish, Ready: ready, Logger: zap.NewNop(), Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `backlog{tenant="other"} 1`) }),
 		Consumers: func() []dispatcher.ConsumerStatus {
 			return []dispatcher.ConsumerStatus{{Name: "c", Tenant: testTenant, Topic: "open", State: "running"}}
@@ -80,6 +87,20 @@ func newHarness(t *testing.T) *harness {
 	}
 	h.admin = NewAdmin(h.options)
 	return h
+}
+
+// newDeployer returns a real one, on a dispatcher that doesn't run. The tenant "other" has a version, without consumers.
+func newDeployer(t *testing.T, log *substrate.Log, seal *signedctx.Context) *rollout.Deployer {
+	t.Helper()
+	store, err := rollout.OpenStore(t.TempDir())
+	require.NoError(t, err)
+	require.NoError(t, store.Add(&rollout.Version{Tenant: "other", Number: 1, Entries: []rollout.Entry{}}))
+	d, err := dispatcher.New(dispatcher.Options{Queue: log, Context: seal})
+	require.NoError(t, err)
+	return rollout.New(rollout.Options{
+		Host: config.DefaultHost(), Store: store, Logger: zap.NewNop(), Swap: d.Swap,
+		Lanes: func(context.Context, []config.Consumer) error { return nil },
+	})
 }
 
 // post sends a message to the data interface; header is key, value, key, value.

@@ -7,13 +7,16 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/longshore/longshore/cmd/host/internal/ingest"
 	"github.com/longshore/longshore/cmd/host/internal/keys"
+	"github.com/longshore/longshore/cmd/host/internal/rollout"
 	"github.com/longshore/longshore/cmd/host/internal/wire"
+	"github.com/longshore/longshore/internal/config"
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/signedctx"
 	"github.com/longshore/longshore/substrate"
@@ -38,6 +41,8 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 		depth   *substrate.DepthError
 		rate    *substrate.RateError
 		body    *http.MaxBytesError
+		faults  config.Faults
+		tenant  *substrate.TenantError
 	)
 	switch {
 	case errors.As(err, &known):
@@ -45,11 +50,23 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 	case errors.As(err, &invalid), errors.As(err, &name), errors.As(err, &option), errors.As(err, &policy),
 		errors.As(err, &start), errors.As(err, &future):
 		return problem(http.StatusBadRequest, wire.CodeInvalid, err.Error())
+	case errors.As(err, &faults):
+		return faultsProblem(faults)
+	case errors.Is(err, rollout.ErrChanged):
+		return problem(http.StatusPreconditionFailed, wire.CodeChanged, err.Error())
+	case errors.Is(err, rollout.ErrHeld):
+		return problem(http.StatusConflict, wire.CodeConflict, err.Error())
+	case errors.Is(err, rollout.ErrNoVersion), errors.Is(err, rollout.ErrNoCanary):
+		return problem(http.StatusNotFound, wire.CodeNotFound, err.Error())
+	case errors.Is(err, rollout.ErrDigest):
+		return problem(http.StatusBadRequest, wire.CodeInvalid, err.Error())
 	case errors.As(err, &limit):
 		return limitProblem(limit)
 	case errors.As(err, &body):
 		return problem(http.StatusRequestEntityTooLarge, wire.CodeTooLarge,
 			"the body is larger than the "+strconv.FormatInt(body.Limit, 10)+" bytes that are taken here")
+	case errors.As(err, &tenant):
+		return tenantProblem(tenant)
 	case errors.As(err, &rate):
 		return later(problem(http.StatusTooManyRequests, wire.CodeRate, err.Error()), rate.RetryAfter)
 	case errors.As(err, &depth):
@@ -60,7 +77,7 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 		return problem(http.StatusNotFound, wire.CodeNotFound, err.Error())
 	case errors.Is(err, signedctx.ErrNoKey):
 		return problem(http.StatusNotFound, wire.CodeNotFound, signedctx.ErrNoKey.Error())
-	case errors.Is(err, signedctx.ErrKeySigns), errors.Is(err, keys.ErrInUse), errors.Is(err, keys.ErrRecent):
+	case errors.Is(err, signedctx.ErrKeySigns), errors.Is(err, keys.ErrInUse), errors.Is(err, rollout.ErrRuns), errors.Is(err, substrate.ErrDeleting), errors.Is(err, keys.ErrRecent):
 		return problem(http.StatusConflict, wire.CodeConflict, err.Error())
 	case errors.Is(err, substrate.ErrGroupEnding):
 		return later(problem(http.StatusServiceUnavailable, wire.CodeBusy, err.Error()), time.Second)
@@ -73,12 +90,33 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 	return problem(http.StatusInternalServerError, wire.CodeInternal, "internal error; the host's log says more")
 }
 
+// faultsProblem lists what is wrong with a manifest.
+func faultsProblem(faults config.Faults) *wire.Problem {
+	p := problem(http.StatusUnprocessableEntity, wire.CodeManifest, "the manifest is not valid; nothing was changed")
+	for _, f := range faults {
+		at := config.Fault{File: f.File, Line: f.Line, Col: f.Col, Path: f.Path}
+		where := strings.TrimSuffix(at.String(), ": ")
+		p.Errors = append(p.Errors, wire.ProblemError{Location: where, Message: strings.TrimPrefix(f.String(), where+": ")})
+	}
+	return p
+}
+
+// tenantProblem tells a tenant's rate, which passes, from what it has stored, which goes when somebody is done with it.
+func tenantProblem(e *substrate.TenantError) *wire.Problem {
+	if e.RetryAfter > 0 {
+		return later(problem(http.StatusTooManyRequests, wire.CodeRate, e.Error()), e.RetryAfter)
+	}
+	return problem(http.StatusInsufficientStorage, wire.CodeQuota, e.Error())
+}
+
 // limitProblem tells a message that is too large from a name that is too long and from too many topics or groups.
 func limitProblem(e *limits.Error) *wire.Problem {
 	switch e.Name {
 	case limits.NameTails:
 		return later(problem(http.StatusServiceUnavailable, wire.CodeBusy, e.Error()), time.Second)
-	case limits.NameTopics, limits.NameGroups, limits.NameSkippedSpans:
+	case limits.NameTopics:
+		return problem(http.StatusInsufficientStorage, wire.CodeQuota, e.Error())
+	case limits.NameGroups, limits.NameSkippedSpans:
 		return problem(http.StatusInsufficientStorage, wire.CodeStorageFull, e.Error())
 	case limits.NameKeyBytes, limits.NameTopicBytes, limits.NameTokenBytes, limits.NameTokenClaims:
 		return problem(http.StatusBadRequest, wire.CodeInvalid, e.Error())

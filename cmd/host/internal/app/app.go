@@ -16,9 +16,11 @@ import (
 	"github.com/longshore/longshore/cmd/host/internal/api"
 	"github.com/longshore/longshore/cmd/host/internal/bearers"
 	"github.com/longshore/longshore/cmd/host/internal/keys"
+	"github.com/longshore/longshore/cmd/host/internal/rollout"
 	"github.com/longshore/longshore/cmd/host/internal/telemetry"
 	"github.com/longshore/longshore/dispatcher"
 	"github.com/longshore/longshore/internal/config"
+	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/runtime"
 	"github.com/longshore/longshore/signedctx"
 	"github.com/longshore/longshore/signedctx/bearer"
@@ -26,15 +28,21 @@ import (
 	"github.com/longshore/longshore/wasi/messaging"
 )
 
-// Options is what a host is made of. All fields but Reload are required.
+// Options is what a host is made of. All fields but Reload, Chosen and Beside are required.
 type Options struct {
-	Host   *config.Host
-	Plan   *config.Plan // may have no consumers
+	Host *config.Host
+	Plan *config.Plan // the manifest, deployed at the start; one without a File is none
+	// Chosen says that somebody named the manifest: see rollout.Deployer.Start.
+	Chosen bool
 	Logger *zap.Logger
 	Build  telemetry.Build
-	Reload <-chan os.Signal // each reads the signing keys again; nil is never
+	Reload <-chan os.Signal // each reads the signing keys again, and the host config; nil is never
+	// ReadHost reads the host config again: of it, issuers, grants and caps of tenants count. nil leaves them as they are.
+	ReadHost func() (*config.Host, error)
 	// Compiler is the command of a process that compiles one module, see runtime.Options.
 	Compiler []string
+	// Beside runs while the host does, and may replace its consumers. Its error stops the host. nil is nothing.
+	Beside func(ctx context.Context, l *Live) error
 }
 
 const (
@@ -44,6 +52,9 @@ const (
 
 // LogDir returns the folder of the log within a data folder.
 func LogDir(data string) string { return filepath.Join(data, "log") }
+
+// deploymentsDir returns the folder of what is deployed within a data folder.
+func deploymentsDir(data string) string { return filepath.Join(data, "deployments") }
 
 // cacheDir returns the folder of compiled modules.
 func cacheDir(data string) string { return filepath.Join(data, "cache") }
@@ -62,6 +73,10 @@ type parts struct {
 	engine     *runtime.Engine
 	metrics    *telemetry.Metrics
 	dispatcher *dispatcher.Dispatcher
+	rollout    *rollout.Deployer
+	deaths     chan []substrate.DeadLetter // of messages that expired, to be told of
+	budgets    *budgets
+	caps       atomic.Pointer[config.Host] // that the log's caps are from
 	ready      readiness
 	started    time.Time
 }
@@ -88,7 +103,10 @@ func (r *readiness) check() error {
 // open makes the parts in their order: the log first, because its lock says that this host is the only one. A host that
 // answers on the socket is noticed before, without waiting for the lock. The returned function closes what was opened, also when there is an error.
 func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err error) {
-	p = &parts{Options: o, metrics: telemetry.NewMetrics(o.Build), started: time.Now()}
+	p = &parts{
+		Options: o, metrics: telemetry.NewMetrics(o.Build), deaths: make(chan []substrate.DeadLetter, limits.ExpiredBatches), started: time.Now(),
+	}
+	p.caps.Store(o.Host)
 	var closers []func() error
 	closeAll = func() error {
 		var errs []error
@@ -105,7 +123,7 @@ func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err 
 	}
 	expiries := telemetry.NewExpiries(p.metrics, o.Logger)
 	closers = append(closers, func() error { expiries.Close(); return nil })
-	if p.log, err = OpenLog(ctx, o.Host, expiries.Report); err != nil {
+	if p.log, err = OpenLog(ctx, o.Host, p.expired(expiries)); err != nil {
 		return p, closeAll, err
 	}
 	closers = append(closers, p.log.Close)
@@ -125,10 +143,34 @@ func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err 
 		return p, closeAll, fmt.Errorf("start the runtime: %w", err)
 	}
 	closers = append(closers, func() error { return p.engine.Close(context.WithoutCancel(ctx)) })
-	if p.dispatcher, err = newDispatcher(ctx, p); err != nil {
+	if p.dispatcher, err = newDispatcher(p); err != nil {
 		return p, closeAll, err
 	}
-	return p, closeAll, makeLanes(ctx, o.Logger, p.log, o.Plan.Consumers)
+	return p, closeAll, p.startConsumers(ctx)
+}
+
+// startConsumers deploys what was deployed before, or the manifest.
+func (p *parts) startConsumers(ctx context.Context) error {
+	store, err := rollout.OpenStore(deploymentsDir(p.Host.Data))
+	if err != nil {
+		return fmt.Errorf("open the folder of deployments: %w", err)
+	}
+	p.rollout = rollout.New(rollout.Options{
+		Host: p.Host, Store: store, Logger: p.Logger, Held: p.Beside != nil, Swap: p.dispatcher.Swap, Consumer: consumerOf,
+		Compile: func(ctx context.Context, c *config.Consumer, wasm []byte) (*runtime.Module, error) {
+			return compileOne(ctx, p.engine, c, wasm, p.budgets)
+		},
+		Lanes: func(ctx context.Context, consumers []config.Consumer) error {
+			return makeLanes(ctx, p.Logger, p.log, consumers)
+		},
+	})
+	if err := p.finishDeletions(ctx); err != nil {
+		return err
+	}
+	if p.Beside != nil {
+		return nil
+	}
+	return p.rollout.Start(ctx, p.Plan, p.Chosen, fmt.Sprintf("local:%d", os.Getuid()))
 }
 
 // OpenLog opens the log of a host with its topics' policies, to tell expired, which may be nil, of messages that expire: see
@@ -141,7 +183,7 @@ func OpenLog(ctx context.Context, h *config.Host, expired func([]substrate.DeadL
 	if err != nil {
 		return nil, openError(LogDir(h.Data), err)
 	}
-	if err := log.SetDefaults(policies(h)); err != nil {
+	if err := errors.Join(log.SetDefaults(policies(h)), log.SetTenantCaps(logCaps(h))); err != nil {
 		return nil, errors.Join(fmt.Errorf("set the policies of the host config: %w", err), log.Close())
 	}
 	return log, nil
@@ -174,37 +216,37 @@ func (p *parts) maxAge(tenant, topic string) time.Duration {
 	return time.Duration(v.MaxAgeMilli.Value) * time.Millisecond
 }
 
-// newDispatcher compiles the plan's modules and makes their consumers.
-func newDispatcher(ctx context.Context, p *parts) (*dispatcher.Dispatcher, error) {
-	modules, err := Compile(ctx, p.engine, p.Plan)
-	if err != nil {
-		return nil, err
-	}
-	consumers := make([]dispatcher.Consumer, len(modules))
-	for i, c := range p.Plan.Consumers {
-		consumers[i] = dispatcher.Consumer{
-			Name: c.Name, Tenant: c.Tenant, Topic: c.Topic, Lane: c.Group, Guest: modules[i], Limits: c.Guest,
-			Concurrency: c.Concurrency, MaxAttempts: c.MaxAttempts, Lease: c.Lease,
-			Retry:           dispatcher.Retry{Base: c.Retry.Base, Cap: c.Retry.Cap},
-			ContextOptional: !c.ContextRequired, Publish: c.Publish, Clients: c.Clients, Buckets: c.Buckets, NonRetryable: c.NonRetryable,
-			Batch:   dispatcher.Batch{Max: c.Batch.Max, Window: c.Batch.Window, Latest: c.Batch.Latest},
-			Breaker: dispatcher.Breaker{Percent: c.Breaker.Percent, Window: c.Breaker.Window, Calls: c.Breaker.Calls},
-			Filter:  c.Filter, Features: c.Features,
-		}
-		for _, p := range c.Config {
-			consumers[i].Config = append(consumers[i].Config, messaging.Pair{Key: p[0], Value: p[1]})
-		}
-	}
+// newDispatcher makes a dispatcher without consumers.
+func newDispatcher(p *parts) (*dispatcher.Dispatcher, error) {
+	p.budgets = newBudgets(p.Host)
 	shares := make(map[string]dispatcher.Share, len(p.Host.Shares))
 	for _, s := range p.Host.Shares {
 		shares[s.Tenant] = dispatcher.Share{Weight: s.Weight, FloorPercent: s.FloorPercent}
 	}
 	d, err := dispatcher.New(dispatcher.Options{
-		Shares: shares, MaxAge: p.maxAge,
-		Queue: p.log, Context: p.context, Consumers: consumers, Logger: p.Logger, Observer: p.metrics, Grace: p.Host.Grace,
+		Shares: shares, Caps: guestCaps(p.Host), MaxAge: p.maxAge, Expired: p.deaths,
+		Queue: p.log, Context: p.context, Logger: p.Logger, Observer: p.metrics, Grace: p.Host.Grace,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make the consumers: %w", err)
+		return nil, fmt.Errorf("make the dispatcher: %w", err)
 	}
 	return d, nil
+}
+
+// consumerOf returns an entry of the manifest as the dispatcher takes it.
+func consumerOf(c *config.Consumer, module *runtime.Module) dispatcher.Consumer {
+	consumer := dispatcher.Consumer{
+		Name: c.Name, Tenant: c.Tenant, Topic: c.Topic, Lane: c.Group, Guest: module, Limits: c.Guest,
+		Concurrency: c.Concurrency, MaxAttempts: c.MaxAttempts, Lease: c.Lease,
+		Retry:           dispatcher.Retry{Base: c.Retry.Base, Cap: c.Retry.Cap},
+		ContextOptional: !c.ContextRequired, Publish: c.Publish, Clients: c.Clients, Buckets: c.Buckets, NonRetryable: c.NonRetryable,
+		Batch:   dispatcher.Batch{Max: c.Batch.Max, Window: c.Batch.Window, Latest: c.Batch.Latest},
+		Breaker: dispatcher.Breaker{Percent: c.Breaker.Percent, Window: c.Breaker.Window, Calls: c.Breaker.Calls},
+		Events:  dispatcher.Events(c.Events),
+		Filter:  c.Filter, Features: c.Features,
+	}
+	for _, p := range c.Config {
+		consumer.Config = append(consumer.Config, messaging.Pair{Key: p[0], Value: p[1]})
+	}
+	return consumer
 }

@@ -59,16 +59,20 @@ func (m laneMaker) register(ctx context.Context, want substrate.Ordering) (subst
 	if m.consumer.Group == "" {
 		return m.useDefaultLane(ctx)
 	}
-	start := startOf(m.consumer.Start)
+	given := startOf(m.consumer.Start)
+	start := given
+	if s := m.consumer.Start; s != nil && s.Kind == config.StartLatest && !s.Time.IsZero() {
+		start = substrate.Start{Kind: substrate.StartTime, Time: s.Time.Truncate(time.Millisecond)} // it was accepted then
+	}
 	g, made, err := m.createGroup(ctx, substrate.GroupOptions{Start: start, Ordering: want})
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("make group %s of topic %s: %w", m.consumer.Group, m.consumer.Topic, err)
 	case made:
 		m.logger.Info("consumer group made", zap.Stringer("start", start), zap.Uint64("cursor", g.Cursor), zap.Int64("lag", g.Lag))
-	case m.consumer.Start != nil && !sameStart(start, g.Start):
+	case m.consumer.Start != nil && !sameStart(given, g.Start) && !sameStart(start, g.Start):
 		m.logger.Warn("start has no effect: the consumer group was made before; `longshore groups reset` moves its cursor",
-			zap.Stringer("start", start), zap.Stringer("made_with", g.Start), zap.Uint64("cursor", g.Cursor))
+			zap.Stringer("start", given), zap.Stringer("made_with", g.Start), zap.Uint64("cursor", g.Cursor))
 	}
 	return g.Ordering, nil
 }

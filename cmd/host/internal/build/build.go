@@ -24,6 +24,9 @@ func Run(ctx context.Context, dir string, command []string, w io.Writer) error {
 	cmd.WaitDelay = waitDuration
 	err := cmd.Run()
 	if ctx.Err() != nil {
+		if cmd.Process != nil {
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what is left of the group, if anything
+		}
 		return fmt.Errorf("the build was stopped: %w", context.Cause(ctx))
 	}
 	if err != nil {

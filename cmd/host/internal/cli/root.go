@@ -99,9 +99,10 @@ func (c *command) root(began *bool) *cobra.Command {
 	flags.StringVar(&c.settings.ListenAdmin, "socket", "", "admin socket (default: admin.sock in the data folder)")
 	flags.StringVarP(&c.format, "output", "o", formatTable, "table, json, yaml or name")
 	root.AddCommand(
-		c.runCommand(), c.demoCommand(), c.newCommand(), c.buildCommand(), c.validateCommand(), c.invokeCommand(), c.publishCommand(),
+		c.runCommand(), c.devCommand(), c.demoCommand(), c.newCommand(), c.buildCommand(), c.validateCommand(), c.invokeCommand(), c.publishCommand(),
+		c.applyCommand(), c.diffCommand(), c.historyCommand(), c.rollbackCommand(), c.promoteCommand(),
 		c.topicsCommand(), c.peekCommand(), c.tailCommand(), c.replayCommand(),
-		c.pauseCommand(), c.resumeCommand(), c.drainCommand(), c.groupsCommand(), c.policyCommand(),
+		c.pauseCommand(), c.resumeCommand(), c.drainCommand(), c.groupsCommand(), c.policyCommand(), c.tenantsCommand(), c.getCommand(),
 		c.dlqCommand(), c.quarantineCommand(), c.fencesCommand(), c.keysCommand(), c.backupCommand(), c.restoreCommand(), c.versionCommand(),
 		c.compileChildCommand(),
 	)

@@ -43,6 +43,7 @@ type caller struct {
 	http    *http.Client
 	base    string // scheme and host
 	address string // as people name it
+	token   string // bearer token; "" is none
 }
 
 func newCaller(base, address, network, dial string) caller {
@@ -70,21 +71,38 @@ func (c caller) call(ctx context.Context, method, path string, in, out any) erro
 }
 
 func (c caller) send(ctx context.Context, method, path, contentType string, body []byte, out any) error {
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
+	req, err := c.request(ctx, method, path, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("make the request: %w", err)
+		return err
 	}
 	if len(body) > 0 {
 		req.Header.Set("Content-Type", contentType)
 	}
-	resp, err := c.http.Do(req)
+	return c.exchange(c.http, req, out)
+}
+
+// request makes a request.
+func (c caller) request(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
-		return c.transportError(ctx, err)
+		return nil, fmt.Errorf("make the request: %w", err)
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	return req, nil
+}
+
+// exchange sends a request and reads the answer into out.
+func (c caller) exchange(by *http.Client, req *http.Request, out any) error {
+	resp, err := by.Do(req) //nolint:gosec // which host to call is the user's to say
+	if err != nil {
+		return c.transportError(req.Context(), err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, answerBytes))
 	if err != nil {
-		return c.transportError(ctx, err)
+		return c.transportError(req.Context(), err)
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
 		return problemOf(resp, raw)
@@ -136,9 +154,9 @@ func (c caller) events(ctx context.Context, path string, yield func(wire.Event) 
 
 // open returns the body of an answer that may take any time.
 func (c caller) open(ctx context.Context, path string) (io.ReadCloser, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	req, err := c.request(ctx, http.MethodGet, path, nil)
 	if err != nil {
-		return nil, fmt.Errorf("make the request: %w", err)
+		return nil, err
 	}
 	unhurried := http.Client{Transport: c.http.Transport}
 	resp, err := unhurried.Do(req)

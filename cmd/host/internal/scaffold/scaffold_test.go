@@ -26,7 +26,7 @@ func TestNew(t *testing.T) {
 			require.NoError(t, err)
 			require.Contains(t, files, "consumers.yaml")
 			require.Contains(t, files, ".gitignore")
-			env := guestbuild.Require(t, guestbuild.Language(language))
+			env := guestbuild.RequireAgain(t, guestbuild.Language(language))
 			if slices.Contains(files, "package.json") {
 				require.NoError(t, guestbuild.Run(t.Context(), dir, env, "npm", "install", "--silent", "--prefer-offline"))
 			}

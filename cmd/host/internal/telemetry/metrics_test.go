@@ -49,6 +49,47 @@ func TestMetrics(t *testing.T) {
 			require.Contains(t, got, line)
 		}
 	})
+	t.Run("CountEventsByKindAndReason", func(t *testing.T) {
+		m := NewMetrics(Build{})
+		for _, failure := range []string{"", "", "hop-limit"} {
+			m.OnEvent(dispatcher.EventOutcome{Tenant: "default", Consumer: "c", Kind: dispatcher.EventDeath, Failure: failure})
+		}
+		got := scrape(t, m)
+		require.Contains(t, got, `longshore_events_published_total{consumer="c",event="death",tenant="default"} 2`)
+		require.Contains(t, got, `longshore_events_failed_total{consumer="c",event="death",reason="hop-limit",tenant="default"} 1`)
+	})
+	t.Run("SayWhatTenantsUseAndMayUse", func(t *testing.T) {
+		m := NewMetrics(Build{})
+		m.WatchTenants(func() []Tenant {
+			return []Tenant{{
+				Name: "acme", Used: map[string]float64{"messages": 3}, Caps: map[string]float64{"messages": 5}, Refused: map[string]float64{"rate_per_sec": 7},
+			}}
+		})
+		got := scrape(t, m)
+		for _, line := range []string{
+			`longshore_tenant_used{cap="messages",tenant="acme"} 3`,
+			`longshore_tenant_cap{cap="messages",tenant="acme"} 5`,
+			`longshore_tenant_refusals_total{cap="rate_per_sec",tenant="acme"} 7`,
+		} {
+			require.Contains(t, got, line)
+		}
+	})
+	t.Run("SayWhatBecameOfRequests", func(t *testing.T) {
+		m := NewMetrics(Build{})
+		m.WatchRequests(func() dispatcher.RequestStats {
+			return dispatcher.RequestStats{Waiting: 1, Answered: 2, Unanswered: 3, Dropped: 4, Refused: 5}
+		})
+		got := scrape(t, m)
+		for _, line := range []string{
+			`longshore_waiting_requests 1`,
+			`longshore_requests_total{outcome="answered"} 2`,
+			`longshore_requests_total{outcome="unanswered"} 3`,
+			`longshore_replies_lost_total{outcome="dropped"} 4`,
+			`longshore_replies_lost_total{outcome="refused"} 5`,
+		} {
+			require.Contains(t, got, line)
+		}
+	})
 	t.Run("ReadTheLogAndTheConsumers", func(t *testing.T) {
 		log, err := substrate.Open(t.Context(), substrate.Options{Dir: t.TempDir()})
 		require.NoError(t, err)

@@ -21,9 +21,12 @@ const (
 	CodeRate             Code = "rate-exceeded"
 	CodeDepth            Code = "depth-exceeded"
 	CodeStorageFull      Code = "storage-full"
+	CodeQuota            Code = "quota-exceeded"
 	CodeBusy             Code = "busy"
 	CodeUnavailable      Code = "unavailable"
 	CodeConflict         Code = "conflict"
+	CodeChanged          Code = "changed"
+	CodeManifest         Code = "manifest-invalid"
 	CodeTimeout          Code = "timeout"
 	CodeInternal         Code = "internal"
 )

@@ -39,6 +39,10 @@ func handle(m *longshore.Message) error {
 		return each(m)
 	case "publish":
 		return publish(m)
+	case "request":
+		return request(detail, m)
+	case "reply":
+		return reply(m)
 	case "info":
 		return info(m)
 	case "log":
@@ -52,6 +56,8 @@ func handle(m *longshore.Message) error {
 		return report("random", random())
 	case "values":
 		return values(m)
+	case "config":
+		return config(m)
 	case "warm":
 		return report("out", warmth)
 	case "trap":

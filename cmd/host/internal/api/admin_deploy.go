@@ -1,0 +1,177 @@
+package api
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/longshore/longshore/cmd/host/internal/rollout"
+	"github.com/longshore/longshore/cmd/host/internal/wire"
+	"github.com/longshore/longshore/substrate"
+)
+
+// Deployments decides what runs. *rollout.Deployer is one; it is safe for concurrent use.
+type Deployments interface {
+	Apply(ctx context.Context, who rollout.Who, a wire.Apply) (*wire.Deployed, error)
+	Rollback(ctx context.Context, who rollout.Who, version int) (*wire.Deployed, error)
+	Promote(ctx context.Context, who rollout.Who, consumer string) (*wire.Deployed, error)
+	Current(ctx context.Context) (*wire.VersionList, error)
+	History(ctx context.Context, tenant string) (*wire.VersionList, error)
+	Missing(tenant string, digests []string) []string
+	Upload(tenant, digest string, module io.Reader) error
+	Tenants() []string
+}
+
+// TenantPath names a tenant in a path; exported because huma fills only exported fields.
+type TenantPath struct {
+	Tenant string `path:"tenant" doc:"tenant"`
+}
+
+type (
+	hostApply struct {
+		Long
+		IfMatch string `header:"If-Match" doc:"tag that what runs must have"`
+		Body    wire.Apply
+	}
+	tenantApply struct {
+		Long
+		TenantPath
+		IfMatch string `header:"If-Match" doc:"tag that what runs must have"`
+		Body    wire.Apply
+	}
+	tenantRollback struct {
+		Long
+		TenantPath
+		IfMatch string `header:"If-Match" doc:"tag that what runs must have"`
+		Body    wire.Rollback
+	}
+	tenantPromote struct {
+		Long
+		TenantPath
+		IfMatch string `header:"If-Match" doc:"tag that what runs must have"`
+		Body    wire.Promote
+	}
+	tenantModules struct {
+		TenantPath
+		Body wire.Modules
+	}
+	moduleUpload struct {
+		TenantPath
+		SHA256 string `path:"sha256" pattern:"^[0-9a-f]{64}$" doc:"SHA-256 of the module"`
+		body   io.Reader
+	}
+)
+
+// Long is in requests whose answer may take longer than others.
+type Long struct{}
+
+// Resolve implements huma.Resolver.
+func (*Long) Resolve(ctx huma.Context) []error {
+	_, w := humago.Unwrap(ctx)
+	control, at := http.NewResponseController(w), time.Now().Add(deployTimeout+writeTimeout)
+	// A connection that has no deadlines, as in tests, needs none moved.
+	_, _ = control.SetReadDeadline(at), control.SetWriteDeadline(at)
+	return nil
+}
+
+// Resolve implements huma.Resolver: the module is read as it comes.
+func (u *moduleUpload) Resolve(ctx huma.Context) []error {
+	u.body = ctx.BodyReader()
+	return nil
+}
+
+// addDeployments registers what is about what runs.
+func (a *admin) addDeployments() {
+	const route, ofTenant = "/admin/v1/deployments", "/admin/v1/tenants/{tenant}/deployments"
+	ok := func(*wire.Deployed) int { return http.StatusOK }
+	post := func(id, path, summary string) huma.Operation {
+		return huma.Operation{OperationID: id, Method: http.MethodPost, Path: path, Summary: summary, DefaultStatus: http.StatusOK}
+	}
+	add(a, http.MethodGet, route, "list-deployments", "What runs, of all tenants", http.StatusOK,
+		func(ctx context.Context, _ *none) (*wire.VersionList, error) { return a.Deploy.Current(ctx) })
+	registerFor(a, post("apply", route, "Make a manifest what runs"), deployTimeout, ok,
+		func(ctx context.Context, r *hostApply) (*wire.Deployed, error) {
+			return a.apply(ctx, "", r.IfMatch, r.Body)
+		})
+	add(a, http.MethodGet, ofTenant, "list-versions", "The versions that are kept of a tenant's consumers", http.StatusOK,
+		func(ctx context.Context, r *TenantPath) (*wire.VersionList, error) {
+			if err := substrate.ValidTenant(r.Tenant); err != nil {
+				return nil, err
+			}
+			return a.Deploy.History(ctx, r.Tenant)
+		})
+	registerFor(a, post("apply-tenant", ofTenant, "Make a manifest what runs of a tenant"), deployTimeout, ok,
+		func(ctx context.Context, r *tenantApply) (*wire.Deployed, error) {
+			return a.apply(ctx, r.Tenant, r.IfMatch, r.Body)
+		})
+	registerFor(a, post("rollback", ofTenant+"/rollback", "Make an earlier version run again"), deployTimeout, ok, a.rollback)
+	registerFor(a, post("promote", ofTenant+"/promote", "Give canaries all messages"), deployTimeout, ok, a.promote)
+	add(a, http.MethodPost, "/admin/v1/tenants/{tenant}/modules/missing", "missing-modules", "Which modules have to be uploaded", http.StatusOK,
+		func(_ context.Context, r *tenantModules) (wire.Modules, error) {
+			return wire.Modules{SHA256: a.Deploy.Missing(r.Tenant, r.Body.SHA256)}, substrate.ValidTenant(r.Tenant)
+		})
+	a.addUpload()
+}
+
+// addUpload registers the upload of modules, a few at once.
+func (a *admin) addUpload() {
+	turns := make(chan struct{}, uploads)
+	register(a, huma.Operation{
+		OperationID: "upload-module", Method: http.MethodPut, Path: "/admin/v1/tenants/{tenant}/modules/{sha256}",
+		Summary: "Upload a module", DefaultStatus: http.StatusCreated,
+		RequestBody: &huma.RequestBody{Content: map[string]*huma.MediaType{
+			wire.ModuleContentType: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
+		}},
+	}, func(wire.Modules) int { return http.StatusCreated }, func(ctx context.Context, r *moduleUpload) (wire.Modules, error) {
+		if err := substrate.ValidTenant(r.Tenant); err != nil {
+			return wire.Modules{}, err
+		}
+		select {
+		case turns <- struct{}{}:
+			defer func() { <-turns }()
+		case <-ctx.Done():
+			return wire.Modules{}, ctx.Err()
+		}
+		return wire.Modules{SHA256: []string{r.SHA256}}, a.Deploy.Upload(r.Tenant, r.SHA256, r.body)
+	})
+}
+
+// who says who asks, about a tenant's consumers or, with "", all.
+func who(ctx context.Context, tenant, ifMatch string) (rollout.Who, error) {
+	if tenant != "" {
+		if err := substrate.ValidTenant(tenant); err != nil {
+			return rollout.Who{}, err
+		}
+	}
+	subject, err := subjectOf(ctx)
+	return rollout.Who{Subject: subject, Tenant: tenant, IfMatch: strings.Trim(ifMatch, `"`)}, err
+}
+
+func (a *admin) apply(ctx context.Context, tenant, ifMatch string, r wire.Apply) (*wire.Deployed, error) {
+	w, err := who(ctx, tenant, ifMatch)
+	if err != nil {
+		return nil, err
+	}
+	return a.Deploy.Apply(ctx, w, r)
+}
+
+func (a *admin) rollback(ctx context.Context, r *tenantRollback) (*wire.Deployed, error) {
+	w, err := who(ctx, r.Tenant, r.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return a.Deploy.Rollback(ctx, w, r.Body.Version)
+}
+
+func (a *admin) promote(ctx context.Context, r *tenantPromote) (*wire.Deployed, error) {
+	w, err := who(ctx, r.Tenant, r.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return a.Deploy.Promote(ctx, w, r.Body.Consumer)
+}

@@ -1,0 +1,287 @@
+package rollout
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/longshore/longshore/cmd/host/internal/wire"
+	"github.com/longshore/longshore/internal/config"
+)
+
+// Who is who asks for a deployment.
+type Who struct {
+	Subject string
+	Tenant  string // whose consumers alone it is about; "" is the whole host
+	IfMatch string // tag that what runs must have; "" is any
+}
+
+// ErrChanged says that something else runs than whoever asks has seen.
+var ErrChanged = errors.New("something else was deployed in the meantime: look at it with `longshore diff`, then try again")
+
+// What a version came from.
+const (
+	whatRun      = "run"
+	whatApply    = "apply"
+	whatRollback = "rollback"
+	whatPromote  = "promote"
+)
+
+// Apply makes a manifest what runs. With a tenant, it replaces the consumers of that tenant and must name no other. Without, it
+// replaces all that was deployed so, and the tenants that it names; what was deployed for another tenant by itself stays.
+// Faults are config.Faults.
+func (d *Deployer) Apply(ctx context.Context, who Who, a wire.Apply) (*wire.Deployed, error) {
+	unlock, err := d.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := d.match(who); err != nil {
+		return nil, err
+	}
+	file := filepath.Base(a.File)
+	if a.File == "" {
+		file = "manifest"
+	}
+	plan, err := config.ParseManifest(file, []byte(a.Manifest), d.Host)
+	if err != nil {
+		return nil, err
+	}
+	if faults := d.modulesOf(plan, who, a.Modules); len(faults) > 0 {
+		return nil, faults
+	}
+	m := manifest{plan: plan, modules: a.Modules, what: whatApply + " " + file}
+	return d.deploy(ctx, who, m, a.DryRun)
+}
+
+// manifest is a plan with the digests of its modules, by path, and where it comes from.
+type manifest struct {
+	plan    *config.Plan
+	modules map[string]string
+	what    string
+}
+
+func (m *manifest) find(n name) *config.Consumer {
+	for i := range m.plan.Consumers {
+		if c := &m.plan.Consumers[i]; c.Tenant == n.tenant && c.Name == n.name {
+			return c
+		}
+	}
+	return nil
+}
+
+func (d *Deployer) match(who Who) error {
+	if who.IfMatch != "" && who.IfMatch != d.tag(who.tenants()...) {
+		return ErrChanged
+	}
+	return nil
+}
+
+func (w Who) tenants() []string {
+	if w.Tenant == "" {
+		return nil
+	}
+	return []string{w.Tenant}
+}
+
+// modulesOf checks that all consumers are whose they may be, and have modules that are there.
+func (d *Deployer) modulesOf(plan *config.Plan, who Who, modules map[string]string) (faults config.Faults) {
+	for i := range plan.Consumers {
+		c := &plan.Consumers[i]
+		digest := modules[c.Module.Path]
+		switch {
+		case who.Tenant != "" && c.Tenant != who.Tenant:
+			faults = append(faults, c.Fault("tenant", "it is of tenant "+c.Tenant, "want tenant: "+who.Tenant+", whose consumers these are"))
+		case digest == "":
+			faults = append(faults, c.ModuleFault("its digest was not given", "want it in modules"))
+		case !isDigest(digest):
+			faults = append(faults, c.ModuleFault("its digest is none", "want a SHA-256 in 64 hex digits"))
+		case c.Module.SHA256 != "" && c.Module.SHA256 != digest:
+			faults = append(faults, c.ModuleFault("its SHA-256 is "+digest, "want "+c.Module.SHA256+", the entry's sha256"))
+		case !d.Store.Has(c.Tenant, digest):
+			faults = append(faults, c.ModuleFault("the host doesn't have "+digest, "want it uploaded before"))
+		}
+	}
+	return faults
+}
+
+// deploy makes versions of a manifest and, unless that is only asked for, makes them what runs.
+func (d *Deployer) deploy(ctx context.Context, who Who, m manifest, dryRun bool) (*wire.Deployed, error) {
+	next, err := d.versions(who, m)
+	if err != nil {
+		return nil, err
+	}
+	return d.replace(ctx, change{who: who, next: next, given: m.find, dryRun: dryRun})
+}
+
+// change is a deployment on its way.
+type change struct {
+	who   Who
+	next  []*Version
+	given func(name) *config.Consumer // the manifest's entry at which a fault is reported; nil if there is none
+	// dryRun changes nothing. starting goes on where the disk has no room to keep what is deployed.
+	dryRun, starting bool
+}
+
+// replace makes versions what runs.
+func (d *Deployer) replace(ctx context.Context, c change) (*wire.Deployed, error) {
+	pieces, err := d.prepare(ctx, c.next, c.given)
+	if err != nil {
+		return nil, err
+	}
+	out := &wire.Deployed{Changes: []wire.Change{}}
+	for _, v := range c.next {
+		out.Changes = append(out.Changes, changes(d.current[v.Tenant], v)...)
+	}
+	if c.dryRun {
+		err = drop(ctx, pieces)
+	} else {
+		err = d.commit(ctx, pieces, c)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out.Tag, out.Versions = d.tag(c.who.tenants()...), d.seen(c.who)
+	return out, nil
+}
+
+// seen returns the versions that run, of those that who may know of.
+func (d *Deployer) seen(who Who) []wire.Version {
+	out := []wire.Version{}
+	for _, tenant := range slices.Sorted(maps.Keys(d.current)) {
+		if who.Tenant == "" || who.Tenant == tenant {
+			out = append(out, d.describe(d.current[tenant]))
+		}
+	}
+	return out
+}
+
+// versions returns those that a manifest changes.
+func (d *Deployer) versions(who Who, m manifest) (next []*Version, err error) {
+	byTenant := map[string][]*config.Consumer{}
+	if who.Tenant != "" {
+		byTenant[who.Tenant] = nil
+	} else {
+		for tenant, v := range d.current {
+			if v.Whole {
+				byTenant[tenant] = nil
+			}
+		}
+	}
+	for i := range m.plan.Consumers {
+		c := &m.plan.Consumers[i]
+		byTenant[c.Tenant] = append(byTenant[c.Tenant], c)
+	}
+	for _, tenant := range slices.Sorted(maps.Keys(byTenant)) {
+		v := d.newVersion(who, tenant, m.what)
+		for _, c := range byTenant[tenant] {
+			e, err := newEntry(c.Name, m.modules[c.Module.Path], c.Entry, c.CanaryPercent)
+			if err != nil {
+				return nil, err
+			}
+			v.Entries = append(v.Entries, e)
+		}
+		if d.settle(v) {
+			next = append(next, v)
+		}
+	}
+	return next, nil
+}
+
+// newVersion begins the next version of a tenant.
+func (d *Deployer) newVersion(who Who, tenant, what string) *Version {
+	return &Version{
+		Tenant: tenant, Number: d.numberAfter(tenant), At: time.Now().UTC().Truncate(time.Millisecond),
+		By: who.Subject, What: what, Whole: who.Tenant == "", Entries: []Entry{},
+	}
+}
+
+// settle says since when the entries of a version are what they are, and reports whether it differs from what runs.
+func (d *Deployer) settle(v *Version) bool {
+	now := d.current[v.Tenant]
+	for i := range v.Entries {
+		v.Entries[i].settle(now.entry(v.Entries[i].Name), v)
+	}
+	return now == nil && len(v.Entries) > 0 || now != nil && now.Digest() != v.Digest()
+}
+
+// Start makes what was deployed before run again. A manifest that is given is deployed if it differs; chosen says that
+// somebody named it: one that merely lies there doesn't replace what was applied or rolled back.
+func (d *Deployer) Start(ctx context.Context, plan *config.Plan, chosen bool, subject string) error {
+	unlock, err := d.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	who := Who{Subject: subject}
+	m := manifest{plan: &config.Plan{}}
+	var next []*Version
+	switch {
+	case plan.File == "":
+	case !chosen && d.wasApplied():
+		d.Logger.Warn("the manifest in this folder is not read: what was applied runs; name it with --manifest to deploy it",
+			zap.String("manifest", plan.File))
+	default:
+		m = manifest{plan: plan, what: whatRun + " " + filepath.Base(plan.File)}
+		if m.modules, err = d.readModules(plan); err != nil {
+			return err
+		}
+		if next, err = d.versions(who, m); err != nil {
+			return err
+		}
+	}
+	_, err = d.replace(ctx, change{who: who, next: next, given: m.find, starting: true})
+	return err
+}
+
+// notKept says that what runs is not kept. A host starts on a full disk all the same: that is how it can be emptied.
+func (d *Deployer) notKept(err error) {
+	d.Logger.Warn("what runs can't be kept on the disk: the next start needs the manifest again", zap.Error(err))
+}
+
+// wasApplied reports whether anything was deployed for the whole host but by starting it.
+func (d *Deployer) wasApplied() bool {
+	for _, v := range d.current {
+		if v.Whole && !strings.HasPrefix(v.What, whatRun+" ") {
+			return true
+		}
+	}
+	return false
+}
+
+// readModules reads the modules of a manifest on this machine, and keeps them. The error is all faults of them.
+func (d *Deployer) readModules(plan *config.Plan) (map[string]string, error) {
+	modules := map[string]string{}
+	var faults config.Faults
+	for i := range plan.Consumers {
+		c := &plan.Consumers[i]
+		wasm, err := c.ReadModule()
+		var fault config.Fault
+		if errors.As(err, &fault) {
+			faults = append(faults, fault)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(wasm)
+		digest := hex.EncodeToString(sum[:])
+		modules[c.Module.Path] = digest
+		if err := d.Store.PutIfNew(c.Tenant, digest, wasm); err != nil {
+			d.notKept(err)
+			d.unkept[digest] = wasm
+		}
+	}
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	return modules, nil
+}
