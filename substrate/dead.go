@@ -244,7 +244,7 @@ func (l *Log) admitRedrive(t *topic, d *DeadLetter, r *Redrive) (note string, ok
 	case err != nil:
 		return "", false, err
 	case r.Admit != nil && r.Admit(m) != nil:
-		return "", false, nil
+		return "", false, nil //nolint:nilerr // it stays where it is, and the others go on
 	case r.Note == nil:
 		return r.Operator, true, nil
 	}
