@@ -40,8 +40,10 @@ func (c requestCollector) Collect(ch chan<- prometheus.Metric) {
 		outcome string
 		n       uint64
 	}{
-		{requestsDesc(), "answered", s.Answered}, {requestsDesc(), "unanswered", s.Unanswered},
-		{repliesDesc(), "dropped", s.Dropped}, {repliesDesc(), "refused", s.Refused},
+		{requestsDesc(), "answered", s.Answered},
+		{requestsDesc(), "unanswered", s.Unanswered},
+		{repliesDesc(), "dropped", s.Dropped},
+		{repliesDesc(), "refused", s.Refused},
 	} {
 		ch <- prometheus.MustNewConstMetric(m.desc, prometheus.CounterValue, float64(m.n), m.outcome)
 	}
