@@ -37,7 +37,6 @@ func (c *crew) do(f func()) {
 func (c *crew) work(h *hand, f func()) {
 	for ok := true; ok; {
 		f()
-		f = nil
 		if !c.rest(h) {
 			return
 		}

@@ -198,7 +198,7 @@ func TestCompiler(t *testing.T) {
 			want             limits.Name
 		}{
 			"Memory":        {"half a megabyte of loads", withLittleMemory, false, limits.NameCompileMemory},
-			"ProcessorTime": {"functions of four thousand branches", withLittleTime, false, limits.NameCompileTime},
+			"ProcessorTime": {"half a megabyte of loads", withLittleTime, false, limits.NameCompileTime},
 			"Time":          {"half a megabyte of loads", asCompiler, true, limits.NameCompileTime},
 		}
 		for name, b := range bounds {

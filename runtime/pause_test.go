@@ -18,7 +18,8 @@ func TestInvoke_Pauses(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, engine.Close(context.Background())) })
 	// paused calls a module that pauses once for so long, and returns how that ended and how often it could have paused.
-	paused := func(t *testing.T, ctx context.Context, name string, g limits.Guest, pause func()) (o runtime.Outcome, safePoints int) {
+	paused := func(ctx context.Context, t *testing.T, name string, g limits.Guest, pause func()) (o runtime.Outcome, safePoints int) {
+		t.Helper()
 		m, found := corpus.Find(name)
 		require.True(t, found)
 		module, err := engine.Compile(t.Context(), name, m.Wasm(), g)
@@ -40,7 +41,7 @@ func TestInvoke_Pauses(t *testing.T) {
 		g.Fuel = 3_000_000
 		const pause = time.Second
 		began := time.Now()
-		o, n := paused(t, t.Context(), "counting", g, func() { time.Sleep(pause) })
+		o, n := paused(t.Context(), t, "counting", g, func() { time.Sleep(pause) })
 		require.Equal(t, "out-of-fuel", o.Reason())
 		require.Greater(t, n, 1)
 		require.GreaterOrEqual(t, time.Since(began)-o.Wall, pause)
@@ -48,14 +49,14 @@ func TestInvoke_Pauses(t *testing.T) {
 	t.Run("HostCallsAreSafePointsToo", func(t *testing.T) {
 		g := g
 		g.HostCalls = 1_000
-		o, n := paused(t, t.Context(), "asking for the topic", g, func() {})
+		o, n := paused(t.Context(), t, "asking for the topic", g, func() {})
 		require.Equal(t, "host-call-limit", o.Reason())
 		require.GreaterOrEqual(t, n, 1_000/16)
 	})
 	t.Run("ACallThatIsGivenUpMeanwhileEndsThere", func(t *testing.T) {
 		for _, name := range []string{"counting", "asking for the topic"} {
 			ctx, stop := context.WithCancel(t.Context())
-			o, n := paused(t, ctx, name, g, stop)
+			o, n := paused(ctx, t, name, g, stop)
 			require.Equal(t, runtime.Interrupted, o.Class, name)
 			require.Equal(t, 1, n, name)
 		}

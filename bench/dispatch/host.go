@@ -175,8 +175,15 @@ func (h *host) dispatch(ctx context.Context, o dispatcher.Options, w watcher) er
 	return errors.Join(err, <-ended)
 }
 
+// deaf hears of no events, of which there are none.
+type deaf struct{}
+
+// OnEvent implements dispatcher.Observer.
+func (deaf) OnEvent(dispatcher.EventOutcome) {}
+
 // counter waits for so many acknowledgements, each with one answer, and for nothing else.
 type counter struct {
+	deaf
 	mu        sync.Mutex
 	n         int
 	acked     int
@@ -207,9 +214,6 @@ func (c *counter) OnDelivery(r dispatcher.Receipt) {
 		c.finish(nil)
 	}
 }
-
-// OnEvent implements dispatcher.Observer: the consumers here have no events.
-func (c *counter) OnEvent(dispatcher.EventOutcome) {}
 
 func (c *counter) finish(err error) {
 	c.over = true

@@ -159,6 +159,7 @@ func (b *bench) publishTo(ctx context.Context, w *latencies, tenant, topic strin
 
 // latencies notes how long the messages of the quiet tenant take.
 type latencies struct {
+	deaf
 	mu    sync.Mutex
 	since map[string]time.Time
 	took  []time.Duration

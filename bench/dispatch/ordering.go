@@ -77,6 +77,7 @@ func (b *bench) ordered(ctx context.Context, module *runtime.Module, topic strin
 
 // others waits for all messages, and notes when the last of those was handled that are not late.
 type others struct {
+	deaf
 	began time.Time
 	mu    sync.Mutex
 	late  map[string]bool

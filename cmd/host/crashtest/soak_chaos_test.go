@@ -80,7 +80,7 @@ func (s *soak) uploadModules(t *testing.T) {
 }
 
 // chaos does what operators do, until ctx is done. What fails must fail because the host was killed.
-func (s *soak) chaos(t *testing.T, ctx context.Context) {
+func (s *soak) chaos(ctx context.Context, t *testing.T) {
 	t.Helper()
 	tick := time.NewTicker(soakTick)
 	defer tick.Stop()

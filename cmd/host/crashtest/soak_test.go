@@ -19,9 +19,7 @@ import (
 // How long a soak lasts, without starting, draining and counting.
 const (
 	soakVariable = "SOAK_SECONDS"
-	longVariable = "LONG"
 	soakDefault  = 4 * time.Second
-	soakLong     = 10 * time.Minute
 
 	soakKilled = 0.5 // of the time, hosts are killed
 	soakWarm   = 0.1 // of the time, the last host warms up
@@ -61,15 +59,13 @@ func TestSoak(t *testing.T) {
 
 func soakFor(t *testing.T) time.Duration {
 	t.Helper()
-	switch text := os.Getenv(soakVariable); {
-	case text != "":
-		seconds, err := strconv.Atoi(text)
-		require.NoError(t, err, soakVariable)
-		return time.Duration(seconds) * time.Second
-	case os.Getenv(longVariable) != "":
-		return soakLong
+	text := os.Getenv(soakVariable)
+	if text == "" {
+		return soakDefault
 	}
-	return soakDefault
+	seconds, err := strconv.Atoi(text)
+	require.NoError(t, err, soakVariable)
+	return time.Duration(seconds) * time.Second
 }
 
 // soak is a folder whose hosts are driven hard, and what is known of it.
@@ -117,7 +113,7 @@ func (s *soak) life(t *testing.T) {
 	t.Helper()
 	s.start(t, s.plans[s.random.IntN(len(s.plans))])
 	ctx, end := context.WithCancel(t.Context())
-	signal := os.Signal(os.Kill)
+	signal := os.Kill
 	if s.random.IntN(4) == 0 {
 		signal = os.Interrupt
 	}
@@ -127,8 +123,8 @@ func (s *soak) life(t *testing.T) {
 		end()
 	})
 	defer kill.Stop()
-	published := s.producers.storm(t, ctx, s.host.address, s.killed, s.random)
-	s.chaos(t, ctx)
+	published := s.producers.storm(ctx, t, s.host.address, s.killed, s.random)
+	s.chaos(ctx, t)
 	<-ctx.Done()
 	if signal == os.Kill {
 		s.host.waitKilled(t)
@@ -146,8 +142,8 @@ func (s *soak) work(t *testing.T, d time.Duration) {
 	t.Helper()
 	ctx, end := context.WithTimeout(t.Context(), d)
 	defer end()
-	published := s.producers.storm(t, ctx, s.host.address, s.killed, s.random)
-	s.chaos(t, ctx)
+	published := s.producers.storm(ctx, t, s.host.address, s.killed, s.random)
+	s.chaos(ctx, t)
 	published()
 }
 

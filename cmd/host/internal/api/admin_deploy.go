@@ -24,6 +24,7 @@ type Deployments interface {
 	History(ctx context.Context, tenant string) (*wire.VersionList, error)
 	Missing(tenant string, digests []string) []string
 	Upload(tenant, digest string, module io.Reader) error
+	Tenants() []string
 }
 
 // TenantPath names a tenant in a path; exported because huma fills only exported fields.

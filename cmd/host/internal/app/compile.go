@@ -38,7 +38,7 @@ func Compile(ctx context.Context, engine *runtime.Engine, plan *config.Plan) ([]
 	return modules, nil
 }
 
-// compileOne compiles a consumer's module. The error is a config.Fault, at the module's place in the manifest, if the module
+// compileOne compiles a consumer's module, within the bounds of its tenant. The error is a config.Fault, at the module's place in the manifest, if the module
 // is refused.
 func compileOne(ctx context.Context, engine *runtime.Engine, c *config.Consumer, wasm []byte, b *budgets) (*runtime.Module, error) {
 	module, err := engine.CompileWithin(ctx, c.Name, wasm, c.Guest, instancesOf(c), b.within(c.Tenant))

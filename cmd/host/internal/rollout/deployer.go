@@ -69,6 +69,9 @@ func New(o Options) *Deployer {
 	return d
 }
 
+// Tenants returns the tenants of which versions are kept, in any order.
+func (d *Deployer) Tenants() []string { return d.Store.Tenants() }
+
 // ErrHeld says that a host takes no deployments.
 var ErrHeld = errors.New("longshore dev decides what runs here: change the manifest that it watches")
 
@@ -191,9 +194,13 @@ func differsInLane(a, b *config.Consumer) string {
 		key  string
 		same bool
 	}{
-		{"topic", a.Topic == b.Topic}, {"group", a.Group == b.Group}, {"ordering", a.Ordering == b.Ordering},
-		{"concurrency", a.Concurrency == b.Concurrency}, {"max_attempts", a.MaxAttempts == b.MaxAttempts},
-		{"lease", a.Lease == b.Lease}, {"batch", a.Batch == b.Batch},
+		{"topic", a.Topic == b.Topic},
+		{"group", a.Group == b.Group},
+		{"ordering", a.Ordering == b.Ordering},
+		{"concurrency", a.Concurrency == b.Concurrency},
+		{"max_attempts", a.MaxAttempts == b.MaxAttempts},
+		{"lease", a.Lease == b.Lease},
+		{"batch", a.Batch == b.Batch},
 	} {
 		if !of.same {
 			return of.key

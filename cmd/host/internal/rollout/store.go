@@ -92,7 +92,7 @@ func (s *Store) removeUnfinished() error {
 		return err
 	}
 	for _, name := range left {
-		if err := os.Remove(name); err != nil {
+		if err := os.RemoveAll(name); err != nil {
 			return err
 		}
 	}

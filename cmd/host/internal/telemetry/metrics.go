@@ -80,6 +80,14 @@ func (m *Metrics) Watch(log *substrate.Log, consumers func() []dispatcher.Consum
 		consumerCollector{consumers}, journalCollector{log.JournalStats})
 }
 
+// Forget drops the series of a tenant that is gone.
+func (m *Metrics) Forget(tenant string) {
+	of := prometheus.Labels{"tenant": tenant}
+	for _, v := range []interface{ DeletePartialMatch(prometheus.Labels) int }{m.deliveries, m.buried, m.skipped, m.fuel, m.wall} {
+		v.DeletePartialMatch(of)
+	}
+}
+
 // WatchTenants adds what tenants use. It is called once.
 func (m *Metrics) WatchTenants(tenants func() []Tenant) {
 	m.registry.MustRegister(tenantCollector{tenants})

@@ -219,6 +219,8 @@ type Operator struct {
 	Act string    `json:"act" doc:"who did"`
 	At  time.Time `json:"at"`
 	Why string    `json:"why,omitempty"`
+	// Verified says whether the seal of the record verifies; it is told of a single dead letter alone.
+	Verified *bool `json:"verified,omitempty" doc:"whether the host's seal on this record verifies; told of a single dead letter alone"`
 }
 
 // Moved answers a Move.
