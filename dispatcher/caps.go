@@ -55,7 +55,9 @@ func (tt *tenantTurns) isFull() bool { return tt.used.running+tt.away >= tt.most
 func (tt *tenantTurns) mayRun() bool { return !tt.isFull() || tt.longest() >= 0 }
 
 // mayLeave returns how many guests of a tenant may wait for replies at once. It leaves room for one that replies.
-func (w *workers) mayLeave(tenant string) int { return min(limits.TenantWaiting, w.caps[tenant].turns()-1) }
+func (w *workers) mayLeave(tenant string) int {
+	return min(limits.TenantWaiting, w.caps[tenant].turns()-1)
+}
 
 // TenantStatus says what the guests of one tenant were held back from, since the dispatcher was made.
 type TenantStatus struct {
