@@ -28,5 +28,5 @@ type ConsumerStatus struct {
 	Since    time.Time // when it entered the state
 	InFlight int       // messages claimed and not yet settled
 	Canary   *CanaryStatus
-	Draining int       // messages that versions before a Swap claimed, and have not yet settled
+	Draining int // messages that versions before a Swap claimed, and have not yet settled
 }

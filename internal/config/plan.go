@@ -40,7 +40,7 @@ type Consumer struct {
 	Config          [][2]string // key and value that the guest reads, sorted by key
 	Batch           Batch
 	Breaker         Breaker
-	CanaryPercent   int // of the messages, that a change of it gets beside the version before; 0 is all
+	CanaryPercent   int      // of the messages, that a change of it gets beside the version before; 0 is all
 	Events          Events   // topics of the tenant
 	Filter          string   // expression over a message; "" takes all
 	Features        []string // that messages may require
