@@ -57,7 +57,7 @@ func (l *Log) DeleteTenant(ctx context.Context, tenant string, also func() error
 	}
 	if mine {
 		err = also()
-		if err := l.release(under); err != nil {
+		if err := l.release(context.WithoutCancel(ctx), under); err != nil {
 			return err
 		}
 	}
@@ -80,11 +80,11 @@ type deletion struct {
 }
 
 // release lets a deletion come to its end.
-func (l *Log) release(d *deletion) error {
+func (l *Log) release(ctx context.Context, d *deletion) error {
 	l.mu.Lock()
 	d.released = true
 	l.mu.Unlock()
-	return l.submit(context.Background(), &request{}) // so that the committer looks
+	return l.submit(ctx, &request{}) // so that the committer looks
 }
 
 // forgetTenant forgets what is known of a tenant beside the state. Log.mu is held.
