@@ -6,7 +6,7 @@ GOLANGCI := $(BIN)/golangci-lint
 GOLANGCI_VERSION := v2.15.0
 FUZZTIME ?= 30s
 
-.PHONY: help build test race fuzz lint fmt guests bench bench-log bench-context bench-runtime bench-guests proof soak demo check clean
+.PHONY: help build test race fuzz lint fmt guests bench bench-log bench-context bench-dispatch bench-runtime bench-guests proof soak demo check clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,7 +45,7 @@ guests: ## build the guests from source and run their tests
 	go test -v -timeout 15m ./guests/... # which prints its figures
 	go test -timeout 15m ./examples/... ./cmd/host/internal/scaffold
 
-bench: bench-log bench-runtime bench-guests bench-context ## run all benchmarks that print figures
+bench: bench-log bench-runtime bench-guests bench-context bench-dispatch ## run all benchmarks that print figures
 
 bench-log: ## benchmark the log against a raw file and JetStream
 	cd bench && go run ./log $(if $(BENCH_SHORT),-short)
@@ -55,6 +55,9 @@ bench-context: ## benchmark signed contexts against the path of a message
 
 bench-runtime: ## benchmark guests against plain wazero and wasmtime; needs clang and wasm-ld
 	cd bench && CGO_ENABLED=1 go run ./runtime $(if $(BENCH_SHORT),-short)
+
+bench-dispatch: ## benchmark the whole path of a message, beside JetStream and Extism; needs clang and wasm-ld
+	cd bench && go run ./dispatch $(if $(BENCH_SHORT),-short)
 
 bench-guests: ## benchmark what guests pay to publish a batch; needs clang and wasm-ld
 	cd bench && go run ./guests $(if $(BENCH_SHORT),-short)

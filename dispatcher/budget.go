@@ -4,6 +4,9 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
+
+	"github.com/longshore/longshore/limits"
 )
 
 // room is a number of messages and of payload bytes.
@@ -32,6 +35,7 @@ type budget struct {
 
 type waiter struct {
 	want    room
+	least   int       // messages
 	granted chan room // buffered: the grant never blocks
 }
 
@@ -41,11 +45,23 @@ func newBudget(total room) *budget {
 
 // take waits until there is any room and takes as much of it as is free, at most want. The error is ctx's.
 func (b *budget) take(ctx context.Context, want room) (room, error) {
-	b.mu.Lock()
-	w := &waiter{want: want, granted: make(chan room, 1)}
-	b.waiters = append(b.waiters, w)
-	b.serve()
-	b.mu.Unlock()
+	return b.takeAtLeast(ctx, want, 1)
+}
+
+// takeAtLeast is take for who would rather wait for room for so many messages, but not for long: it waits limits.RoomWait for
+// them, and then takes any.
+func (b *budget) takeAtLeast(ctx context.Context, want room, messages int) (room, error) {
+	w := &waiter{want: want, least: messages, granted: make(chan room, 1)}
+	b.wait(w)
+	select {
+	case got := <-w.granted:
+		return got, nil
+	default:
+	}
+	if messages > 1 {
+		hurry := time.AfterFunc(limits.RoomWait, func() { b.settleForLess(w) })
+		defer hurry.Stop()
+	}
 	select {
 	case got := <-w.granted:
 		return got, nil
@@ -63,6 +79,20 @@ func (b *budget) take(ctx context.Context, want room) (room, error) {
 	return room{}, ctx.Err()
 }
 
+func (b *budget) wait(w *waiter) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.waiters = append(b.waiters, w)
+	b.serve()
+}
+
+func (b *budget) settleForLess(w *waiter) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w.least = 1
+	b.serve()
+}
+
 // give returns room. Negative bytes take more of it than was granted.
 func (b *budget) give(r room) {
 	b.mu.Lock()
@@ -73,7 +103,7 @@ func (b *budget) give(r room) {
 
 // serve grants what is free to those who wait, first come first served.
 func (b *budget) serve() {
-	for len(b.waiters) > 0 && b.free.messages > 0 && b.free.bytes > 0 {
+	for len(b.waiters) > 0 && b.free.messages >= b.waiters[0].least && b.free.bytes > 0 {
 		w := b.waiters[0]
 		b.waiters = slices.Delete(b.waiters, 0, 1)
 		got := room{messages: min(w.want.messages, b.free.messages), bytes: min(w.want.bytes, b.free.bytes)}

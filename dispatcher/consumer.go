@@ -21,6 +21,7 @@ type shared struct {
 	observer  Observer
 	log       *zap.Logger
 	workers   *workers
+	crew      *crew
 	hostSlots *budget // bound of what is in flight in the host
 	maxAge    func(tenant, topic string) time.Duration
 	hooks     []Hook
@@ -37,11 +38,15 @@ type consumer struct {
 	filter    *filter.Filter      // nil takes all
 	principal signedctx.Principal // as which its guest publishes
 	slots     *budget             // its own bound of what is in flight
+	settler   *settler
 	condition *condition
 
 	circuit *circuit
 	newest  *positions // handled, by ordering key; nil unless they are coalesced
 	guests  *guestLog  // of its tenant
+
+	canary   *consumer // another version, which gets some of what this one claims; nil if there is none
+	isCanary bool
 
 	retire   context.CancelFunc // ends the claiming for good; set when it is started
 	noClaims chan struct{}      // closed when it will claim nothing more
@@ -60,7 +65,7 @@ func newConsumer(c Consumer, s shared, guests *guestLog) *consumer {
 	if c.Batch.Latest {
 		newest = newPositions()
 	}
-	return &consumer{
+	made := &consumer{
 		newest:   newest,
 		guests:   guests,
 		noClaims: make(chan struct{}),
@@ -73,8 +78,11 @@ func newConsumer(c Consumer, s shared, guests *guestLog) *consumer {
 		policy:    policy{maxAttempts: c.MaxAttempts, retry: c.Retry, nonRetryable: c.NonRetryable},
 		principal: signedctx.Principal{Tenant: c.Tenant, Subject: subjectPrefix + c.Name},
 		slots:     newBudget(room{messages: c.Concurrency, bytes: limits.InFlightBytes}),
+		settler:   newSettler(s.queue),
 		condition: newCondition(),
 	}
+	made.addCanary()
+	return made
 }
 
 // subjectPrefix begins the subject of the principal as which a consumer publishes.
@@ -84,6 +92,7 @@ const subjectPrefix = "consumer:"
 // has ended. While it is paused it gives back what it had not begun, and finishes what it had.
 func (c *consumer) run(p phases) {
 	defer c.condition.end()
+	c.beginCanary()
 	var inFlight sync.WaitGroup
 	for p.claim.Err() == nil {
 		c.claimUntilPaused(p, &inFlight)
@@ -105,7 +114,7 @@ func (c *consumer) claimUntilPaused(p phases, inFlight *sync.WaitGroup) {
 
 // claimNext waits for slots of its own, then for messages, and then claims as many as there is room for in the host.
 func (c *consumer) claimNext(p phases, inFlight *sync.WaitGroup) {
-	own, err := c.slots.take(p.claim, room{messages: limits.ClaimMessages, bytes: limits.InFlightBytes})
+	own, err := c.slots.takeAtLeast(p.claim, room{messages: limits.ClaimMessages, bytes: limits.InFlightBytes}, c.worthClaiming())
 	if err != nil {
 		return
 	}
@@ -127,6 +136,12 @@ func (c *consumer) claimNext(p phases, inFlight *sync.WaitGroup) {
 	own, host = own.less(used), host.less(used)
 }
 
+// worthClaiming returns for how many messages a claim rather waits: claims cost little more for many than for one, as long as
+// enough messages are in flight to keep the workers busy.
+func (c *consumer) worthClaiming() int {
+	return max(1, min(c.Concurrency/2, limits.ClaimMessages/2, c.Concurrency-2*c.workers.total))
+}
+
 // claim claims what fits into the room, starts it, and returns the room that it takes. That may be more than there was,
 // by one large message.
 func (c *consumer) claim(p phases, r room, inFlight *sync.WaitGroup) (used room) {
@@ -146,8 +161,8 @@ func (c *consumer) claim(p phases, r room, inFlight *sync.WaitGroup) (used room)
 	for _, e := range claimed.Skipped {
 		c.reportSkipped(e)
 	}
-	for _, together := range c.together(claimed.Deliveries) {
-		used = used.plus(c.start(p, together, since, inFlight))
+	for _, a := range c.assign(claimed.Deliveries) {
+		used = used.plus(a.to.start(p, a.deliveries, since, inFlight))
 	}
 	c.tellDeaths(p.settle, claimed.Buried)
 	c.lastFull = len(claimed.Deliveries) >= c.Batch.Max
@@ -183,7 +198,9 @@ func (c *consumer) start(p phases, claimed []substrate.Delivery, since time.Time
 	}
 	j := c.newJob(p, claimed, since)
 	c.condition.inFlight(size.messages)
-	inFlight.Go(func() {
+	inFlight.Add(1)
+	c.crew.do(func() {
+		defer inFlight.Done()
 		defer func() {
 			c.condition.inFlight(-size.messages)
 			c.slots.give(size)
@@ -237,8 +254,9 @@ func (c *consumer) pause(reason string, cause error) {
 
 // resume lets a paused consumer go on, and reports whether it was paused.
 func (c *consumer) resume() bool {
+	canary := c.resumeCanary()
 	if !c.condition.resume() {
-		return false
+		return canary
 	}
 	c.log.Info("consumer is resumed")
 	return true
@@ -248,5 +266,6 @@ func (c *consumer) resume() bool {
 func (c *consumer) status() ConsumerStatus {
 	s := c.condition.status()
 	s.Name, s.Tenant, s.Topic, s.Lane, s.Module, s.Version = c.Name, c.Tenant, c.Topic, c.Lane, c.Guest.Digest(), c.Version
+	s.Canary = c.canaryStatus()
 	return s
 }

@@ -36,14 +36,14 @@ func (d *delivery) comesTo(f finding) { d.finding, d.over = f, true }
 type job struct {
 	deliveries []*delivery
 	turn       *turn
-	reruns     int                     // of the deliveries, because of conflicts
-	leases     []*lease                // of the deliveries, and of those that are older
-	runs       []*run                  // calls whose outcome counts
-	telling    sync.WaitGroup          // that deliveries were picked up
-	begun      []substrate.Lease       // of what the guest runs on
-	ended      func()                  // notes that it doesn't any more
-	cut        context.CancelCauseFunc // stops the guest that runs
-	// ctx is done once one of the leases is lost.
+	coming     int               // messages that a settler waits for
+	reruns     int               // of the deliveries, because of conflicts
+	leases     []*lease          // of the deliveries, and of those that are older
+	runs       []*run            // calls whose outcome counts
+	telling    sync.WaitGroup    // that deliveries were picked up
+	begun      []substrate.Lease // of what the guest runs on
+	ended      func()            // notes that it doesn't any more
+	// ctx is done once one of the leases is lost, or what runs is to be stopped.
 	ctx  context.Context
 	lose context.CancelCauseFunc
 }
@@ -51,15 +51,21 @@ type job struct {
 // newJob takes charge of claimed messages, whose leases didn't begin before since. It must be ended. It takes its place in the
 // queue for a worker here.
 func (c *consumer) newJob(p phases, claimed []substrate.Delivery, since time.Time) *job {
-	j := &job{turn: c.workers.enqueue(c.Tenant, c.Name, claimed[0].Suspect)}
-	j.ctx, j.lose = context.WithCancelCause(p.settle)
+	j := &job{turn: c.workers.enqueue(c.Tenant, c.Name, claimed[0].Suspect), coming: len(claimed)}
+	c.settler.claimed(j.coming)
+	j.ctx, j.lose = context.WithCancelCause(p.run)
 	for _, one := range claimed {
-		l := holdLease(p.settle, c.queue, one.Lease, c.Lease, since)
-		context.AfterFunc(l.ctx, func() { j.lose(context.Cause(l.ctx)) })
+		l := holdLease(p.settle, c.queue, one.Lease, c.Lease, since, j.lose)
 		j.leases = append(j.leases, l)
 		j.deliveries = append(j.deliveries, &delivery{Delivery: one, lease: l})
 	}
 	return j
+}
+
+// arrives returns for how many messages of the job a settler still waits, once.
+func (j *job) arrives() (messages int) {
+	messages, j.coming = j.coming, 0
+	return messages
 }
 
 // open returns the deliveries that still go on.
@@ -91,6 +97,7 @@ func (j *job) all(f finding) {
 // deliver takes what was claimed through its steps.
 func (c *consumer) deliver(p phases, j *job) {
 	defer j.end()
+	defer func() { c.settler.claimed(-j.arrives()) }()
 	j.each(c.verify)
 	j.each(c.screen)
 	c.coalesce(j)

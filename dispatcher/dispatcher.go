@@ -35,6 +35,7 @@ func New(o Options) (*Dispatcher, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	crew := &crew{}
 	d := &Dispatcher{
 		options: o,
 		shared: shared{
@@ -42,7 +43,8 @@ func New(o Options) (*Dispatcher, error) {
 			context:   o.Context,
 			observer:  o.Observer,
 			log:       o.Logger,
-			workers:   newWorkers(o.Workers, o.Shares, o.Caps),
+			workers:   newWorkers(o.Workers, o.Shares, o.Caps, crew),
+			crew:      crew,
 			hostSlots: newBudget(room{messages: limits.HostInFlightMsgs, bytes: limits.HostInFlightBytes}),
 			maxAge:    o.MaxAge,
 			hooks:     o.Hooks,
@@ -79,7 +81,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	}()
 	p.windDown(d.options.Grace, ended)
 	<-ended
-	d.shared.workers.wait()
+	d.shared.crew.end()
 	return nil
 }
 

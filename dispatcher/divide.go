@@ -25,7 +25,7 @@ func (c *consumer) divide(p phases, j *job, open []*delivery) {
 		}
 		began := time.Now()
 		r := c.call(p, j, some, allotted)
-		left -= time.Since(began)
+		left -= time.Since(began) - r.paused
 		short := r.outcome.Class == runtime.Timeout && allotted < c.Limits.CallDuration
 		switch {
 		case divisible(r.outcome.Class, len(some)):

@@ -19,7 +19,7 @@ type rival struct {
 
 // compete lets rivals share one worker for a while, and returns for how long each ran, and how many turns that were.
 func compete(shares map[string]Share, d time.Duration, rivals ...rival) (ran map[string]time.Duration, turns map[string]int) {
-	w := newWorkers(1, shares, nil)
+	w := newWorkers(1, shares, nil, &crew{})
 	ran, turns = map[string]time.Duration{}, map[string]int{}
 	waiting := map[*turn]rival{}
 	for _, r := range rivals {
@@ -75,7 +75,7 @@ func TestFairness(t *testing.T) {
 	})
 	t.Run("WhatRunsNowCounts", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorkers(2, nil, nil)
+			w := newWorkers(2, nil, nil, &crew{})
 			long, short := w.enqueue("a", "c", false), w.enqueue("b", "c", false)
 			time.Sleep(time.Second)
 			other, again := w.enqueue("a", "c", false), w.enqueue("b", "c", false)
@@ -96,7 +96,7 @@ func TestFairness(t *testing.T) {
 	})
 	t.Run("ItForgets", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorkers(1, nil, nil)
+			w := newWorkers(1, nil, nil, &crew{})
 			one := w.enqueue("loud", "c", false)
 			time.Sleep(10 * time.Second)
 			one.done()

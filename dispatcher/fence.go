@@ -27,7 +27,7 @@ func (c *consumer) raiseFence(d *delivery) (f finding, goesOn bool) {
 	case errors.As(err, &full):
 		return finding{end: atFenceLimit}, false
 	case errors.Is(err, substrate.ErrLeaseLost):
-		d.lease.lose(errLost)
+		d.lease.lose()
 		return finding{end: notStarted}, false
 	}
 	return c.storageFault(d, err), false

@@ -200,8 +200,10 @@ func (u *unit) commitsValues() bool {
 // settleIn hands a unit to the queue, with its values if it has any.
 func (c *consumer) settleIn(p phases, u *unit, s []substrate.Settlement, outbox []substrate.Message) error {
 	if !u.commitsValues() {
-		return c.queue.Settle(p.settle, s, outbox)
+		one := &toSettle{settlements: s, outbox: outbox}
+		return c.settler.settle(p.settle, one, u.job.arrives(), u.run != nil && u.run.outcome.Wall < limits.SettleWaitCalls)
 	}
+	c.settler.claimed(-u.job.arrives())
 	return u.run.values.store.SettleValues(p.settle, s, outbox, u.run.values.changes())
 }
 
@@ -227,7 +229,7 @@ func (j *job) again(deliveries []*delivery) *job {
 	for _, d := range deliveries {
 		d.over, d.finding, d.run, d.cause = false, finding{}, nil, nil
 	}
-	return &job{deliveries: deliveries, ctx: j.ctx, reruns: j.reruns + 1}
+	return &job{deliveries: deliveries, ctx: j.ctx, lose: j.lose, reruns: j.reruns + 1}
 }
 
 // releaseRuns gives back the room that calls reserved and did not use.

@@ -15,8 +15,9 @@ var errLost = errors.New("the lease is lost")
 // again. It counts as lost once the queue says so, or when its time is over by our own clock and it couldn't be extended.
 type lease struct {
 	// ctx is done once the lease is lost.
-	ctx  context.Context
-	lose context.CancelCauseFunc
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	onLost func(cause error) // called when it is
 
 	queue    Queue
 	lease    substrate.Lease
@@ -26,15 +27,21 @@ type lease struct {
 	ended chan struct{} // closed when that goroutine has ended
 }
 
-// holdLease starts to look after a lease that was granted for d, not before since.
-func holdLease(ctx context.Context, q Queue, l substrate.Lease, d time.Duration, since time.Time) *lease {
-	h := &lease{queue: q, lease: l, duration: d, ended: make(chan struct{})}
-	h.ctx, h.lose = context.WithCancelCause(ctx)
+// holdLease starts to look after a lease that was granted for d, not before since. If it is lost, onLost is called.
+func holdLease(ctx context.Context, q Queue, l substrate.Lease, d time.Duration, since time.Time, onLost func(cause error)) *lease {
+	h := &lease{queue: q, lease: l, duration: d, onLost: onLost, ended: make(chan struct{})}
+	h.ctx, h.cancel = context.WithCancelCause(ctx)
 	h.half = time.AfterFunc(time.Until(since.Add(d/2)), func() { //nolint:contextcheck // its context is the lease's own
 		defer close(h.ended)
 		h.keep(since.Add(d))
 	})
 	return h
+}
+
+// lose notes that the lease is lost.
+func (h *lease) lose() {
+	h.cancel(errLost)
+	h.onLost(errLost)
 }
 
 // lost reports whether the message belongs, or may belong, to another holder.
@@ -47,7 +54,7 @@ func (h *lease) letGo() {
 	if h.half.Stop() {
 		close(h.ended)
 	}
-	h.lose(nil)
+	h.cancel(nil)
 	<-h.ended
 }
 
@@ -56,7 +63,7 @@ func (h *lease) keep(expires time.Time) {
 	for {
 		renewed, err := h.extend(expires)
 		if err != nil {
-			h.lose(errLost)
+			h.lose()
 			return
 		}
 		expires = renewed

@@ -18,7 +18,7 @@ func TestLeave(t *testing.T) {
 		}
 	}
 	t.Run("WhoLeavesLetsAnotherRun", func(t *testing.T) {
-		w := newWorkers(1, nil, nil)
+		w := newWorkers(1, nil, nil, &crew{})
 		first, second := w.enqueue("t", "a", false), w.enqueue("t", "b", false)
 		first.leave()
 		is(t, turnGranted, second)
@@ -32,7 +32,7 @@ func TestLeave(t *testing.T) {
 		require.Zero(t, w.running)
 	})
 	t.Run("WhoEndsWhileAwayGivesNoWorkerBackTwice", func(t *testing.T) {
-		w := newWorkers(1, nil, nil)
+		w := newWorkers(1, nil, nil, &crew{})
 		gone := w.enqueue("t", "a", false)
 		gone.leave()
 		gone.done()
@@ -47,7 +47,7 @@ func TestLeave(t *testing.T) {
 	})
 	t.Run("WhoComesBackIsBeforeWhatItsConsumerHasNotBegun", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // nobody runs for any time
-			w := newWorkers(1, nil, nil)
+			w := newWorkers(1, nil, nil, &crew{})
 			turns := map[string]*turn{"asks": w.enqueue("t", "a", false)}
 			turns["asks"].leave()
 			turns["other"] = w.enqueue("t", "b", false)
@@ -58,7 +58,7 @@ func TestLeave(t *testing.T) {
 		})
 	})
 	t.Run("WhoIsAloneHoldsNobodyUpWhileAwayAndIsAloneAgain", func(t *testing.T) {
-		w := newWorkers(2, nil, nil)
+		w := newWorkers(2, nil, nil, &crew{})
 		alone, other := w.enqueue("t", "a", true), w.enqueue("t", "b", false)
 		is(t, turnWaiting, other)
 		alone.leave()
@@ -74,7 +74,7 @@ func TestLeave(t *testing.T) {
 		is(t, turnGranted, next)
 	})
 	t.Run("WhoIsAwayCountsForTheCapOfItsTenantAndMayComeBack", func(t *testing.T) {
-		w := newWorkers(4, nil, map[string]Caps{"small": {Running: 2}})
+		w := newWorkers(4, nil, map[string]Caps{"small": {Running: 2}}, &crew{})
 		require.Equal(t, 1, w.mayLeave("small"))
 		require.Equal(t, limits.TenantWaiting, w.mayLeave("large"))
 		asks, clerk := w.enqueue("small", "a", false), w.enqueue("small", "b", false)
@@ -101,7 +101,7 @@ func TestLeave(t *testing.T) {
 	})
 	t.Run("WaitingIsNoExecution", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorkers(2, nil, nil)
+			w := newWorkers(2, nil, nil, &crew{})
 			asks, runs := w.enqueue("asks", "c", false), w.enqueue("runs", "c", false)
 			time.Sleep(10 * time.Millisecond)
 			asks.leave()
@@ -118,7 +118,7 @@ func TestLeave(t *testing.T) {
 	})
 	t.Run("FuelIsCountedOnce", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorkers(1, nil, nil)
+			w := newWorkers(1, nil, nil, &crew{})
 			asks := w.enqueue("t", "c", false)
 			time.Sleep(10 * time.Millisecond)
 			asks.leave()

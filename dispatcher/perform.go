@@ -53,10 +53,10 @@ func (k *work) why() error {
 	return k.held.Err()
 }
 
-// launch has those turns performed, each on a new goroutine, that were granted since the lock was taken.
+// launch has those turns performed, each on a goroutine of its own, that were granted since the lock was taken.
 func (w *workers) launch() {
 	for _, t := range w.begun {
-		w.performers.Go(func() { w.performFrom(t) })
+		w.crew.do(func() { w.performFrom(t) })
 	}
 	clear(w.begun)
 	w.begun = w.begun[:0]
@@ -86,6 +86,3 @@ func (w *workers) after(t *turn) (next *turn) {
 	w.launch()
 	return next
 }
-
-// wait returns when nothing is performed any more, and nothing will be.
-func (w *workers) wait() { w.performers.Wait() }

@@ -42,7 +42,7 @@ func (a *asker) request(ctx context.Context, r messaging.Request) ([]messaging.M
 	}
 	m.Options.ReplyTo, m.Options.Deadline = in.address, until
 	var replies []messaging.Message
-	err = a.away(ctx, func() error {
+	err = a.away(ctx, a.phases.stop, func() error {
 		if err := a.publish(ctx, m); err != nil {
 			in.forget()
 			return err
@@ -116,18 +116,18 @@ func (a *asker) wait(ctx context.Context, in *inquiry, until time.Time) {
 }
 
 // away does what takes others to go on, without a worker and without being charged if the host is killed meanwhile. If the
-// guest can't go on after that, because the host is stopping or the lease is lost, the guest is stopped.
-func (a *asker) away(ctx context.Context, do func() error) error {
+// guest can't go on after that, because stop is done or the lease is lost, the guest is stopped.
+func (a *asker) away(ctx, stop context.Context, do func() error) error {
 	a.job.ended()
 	a.job.turn.leave()
 	err := do()
-	if stopped := a.job.turn.comeBack(a.phases.stop, ctx); stopped != nil {
-		a.job.cut(errStopping)
+	if stopped := a.job.turn.comeBack(stop, ctx); stopped != nil {
+		a.job.lose(errStopping)
 		return err
 	}
 	ended, fault := a.queue.Start(a.job.begun...)
 	if fault != nil {
-		a.job.cut(fmt.Errorf("the queue can't note that the guest goes on: %w", fault))
+		a.job.lose(fmt.Errorf("the queue can't note that the guest goes on: %w", fault))
 		return err
 	}
 	a.job.ended = ended

@@ -1,7 +1,6 @@
 package dispatcher
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -17,6 +16,7 @@ type run struct {
 	values     *view // nil if there are none
 	outcome    runtime.Outcome
 	published  []messaging.Outgoing // by a call that ended well
+	paused     time.Duration        // while others ran
 }
 
 // newRun makes a run that was not made yet.
@@ -54,6 +54,7 @@ func (c *consumer) call(p phases, j *job, deliveries []*delivery, d time.Duratio
 		Config:   c.Config,
 		Admit:    r.outbox.admit,
 		Withdraw: r.outbox.withdraw,
+		Pause:    a.pause,
 		Request:  a.request,
 		Reply: func(to, m messaging.Message) (messaging.Admission, *messaging.PublishError) {
 			return c.reply(r, to, m)
@@ -65,7 +66,8 @@ func (c *consumer) call(p phases, j *job, deliveries []*delivery, d time.Duratio
 		options.Store = r.values
 	}
 	a.call = messaging.NewCall(options)
-	r.outcome = c.runGuest(p, j, a.call)
+	r.outcome = c.runGuest(j, a.call)
+	r.paused = a.call.Paused()
 	j.turn.spent(r.outcome.FuelUsed)
 	if r.outcome.Class == runtime.OK {
 		r.published = a.call.Outbox()
@@ -87,17 +89,13 @@ func (c *consumer) logTexts(r *run) {
 }
 
 // runGuest makes the call. A panic on its way fails this call alone.
-func (c *consumer) runGuest(p phases, j *job, call *messaging.Call) (out runtime.Outcome) {
-	ctx, cancel := context.WithCancelCause(j.ctx)
-	defer cancel(nil)
-	j.cut = cancel
-	defer context.AfterFunc(p.run, func() { cancel(context.Cause(p.run)) })()
+func (c *consumer) runGuest(j *job, call *messaging.Call) (out runtime.Outcome) {
 	defer func() {
 		if err := c.recovered(j.deliveries[0], recover()); err != nil {
 			out = runtime.Outcome{Class: runtime.HostPanic, Err: err}
 		}
 	}()
-	return c.Guest.Invoke(ctx, call)
+	return c.Guest.Invoke(j.ctx, call)
 }
 
 // conclude says of each delivery of a run what it came to.

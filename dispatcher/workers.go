@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,9 +14,13 @@ import (
 //
 // A turn may be alone: it begins once all that run have ended, and nothing begins before it is over.
 //
+// A guest that runs for long is paused at one of its safe points when a tenant waits that is owed more: see pause.go.
+//
 // Who comes next is decided by next alone; the rest doesn't know. What is done in a turn is done on a goroutine of the worker:
 // see perform.go. It is safe for concurrent use.
 type workers struct {
+	total int
+
 	mu      sync.Mutex
 	free    int
 	running int    // turns granted and not over
@@ -28,8 +33,11 @@ type workers struct {
 	start   time.Time        // from which seconds are counted
 	used    usage            // by all tenants
 
-	begun      []*turn        // granted turns whose work is known and that nobody performs yet
-	performers sync.WaitGroup // goroutines that perform turns
+	waiters atomic.Int64 // len(waiting), for who can't take the lock
+	paused  int          // turns that are, for others
+
+	begun []*turn // granted turns whose work is known and that nobody performs yet
+	crew  *crew
 }
 
 // tenantTurns are the consumers of one tenant.
@@ -97,9 +105,9 @@ const (
 	turnOver
 )
 
-// newWorkers makes n workers, for tenants with these shares and caps.
-func newWorkers(n int, shares map[string]Share, caps map[string]Caps) *workers {
-	return &workers{free: n, tenants: make(map[string]*tenantTurns), shares: shares, caps: caps, start: time.Now()}
+// newWorkers makes n workers, for tenants with these shares and caps, on goroutines of a crew.
+func newWorkers(n int, shares map[string]Share, caps map[string]Caps, c *crew) *workers {
+	return &workers{crew: c, total: n, free: n, tenants: make(map[string]*tenantTurns), shares: shares, caps: caps, start: time.Now()}
 }
 
 // seconds returns a time as the seconds since the workers were made.
@@ -232,6 +240,7 @@ func (w *workers) push(t *turn) {
 	}
 	if len(tt.waiting) == 0 {
 		w.waiting = append(w.waiting, tt)
+		w.waiters.Store(int64(len(w.waiting)))
 	}
 	if ct.len() == 0 {
 		tt.waiting = append(tt.waiting, ct)
@@ -259,6 +268,7 @@ func (w *workers) next() *turn {
 	}
 	if len(tt.waiting) == 0 {
 		w.waiting = slices.Delete(w.waiting, tenant, tenant+1)
+		w.waiters.Store(int64(len(w.waiting)))
 	}
 	return t
 }
@@ -270,20 +280,23 @@ func (w *workers) owedMost() int {
 		return 0
 	}
 	now := time.Now()
-	clock := w.seconds(now)
-	all := w.used.recent(now, clock)
 	most, first := -1, rank{}
 	for i, tt := range w.waiting {
 		if !tt.mayRun() {
 			tt.held++
 			continue
 		}
-		r := tt.share.rank(tt.used.recent(now, clock), all, tt.lastServed)
-		if most < 0 || r.before(first) {
+		if r := w.rank(tt, now); most < 0 || r.before(first) {
 			most, first = i, r
 		}
 	}
 	return most
+}
+
+// rank returns how much a tenant is owed now.
+func (w *workers) rank(tt *tenantTurns, now time.Time) rank {
+	clock := w.seconds(now)
+	return tt.share.rank(tt.used.recent(now, clock), w.used.recent(now, clock), tt.lastServed)
 }
 
 // longest returns the index of the consumer that has waited longest, among those of whose turns one may begin: the least

@@ -35,7 +35,7 @@ func order(turns map[string]*turn) []string {
 func TestWorkers(t *testing.T) {
 	t.Run("ConsumersTakeTurns", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // nobody runs for any time
-			w := newWorkers(1, nil, nil)
+			w := newWorkers(1, nil, nil, &crew{})
 			turns := map[string]*turn{}
 			for _, consumer := range []string{"a", "b", "c"} {
 				for i := range 3 {
@@ -47,7 +47,7 @@ func TestWorkers(t *testing.T) {
 	})
 	t.Run("ATenantWithManyConsumersGetsNoMoreThanOneWithOne", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // nobody runs for any time
-			w := newWorkers(1, nil, nil)
+			w := newWorkers(1, nil, nil, &crew{})
 			turns := map[string]*turn{"x": w.enqueue("z", "x", false)}
 			for _, consumer := range []string{"a", "b", "c"} {
 				for i := range 2 {
@@ -62,7 +62,7 @@ func TestWorkers(t *testing.T) {
 	})
 	t.Run("WhoComesNowAndThenWaitsForNobodysBurst", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // nobody runs for any time
-			w := newWorkers(1, nil, nil)
+			w := newWorkers(1, nil, nil, &crew{})
 			turns := map[string]*turn{}
 			for i := range 4 {
 				turns[fmt.Sprint("loud", i)] = w.enqueue("t", "loud", false)
@@ -74,7 +74,7 @@ func TestWorkers(t *testing.T) {
 		})
 	})
 	t.Run("ATenantRunsNoMoreGuestsThanItMay", func(t *testing.T) {
-		w := newWorkers(3, nil, map[string]Caps{"small": {Running: 1}})
+		w := newWorkers(3, nil, map[string]Caps{"small": {Running: 1}}, &crew{})
 		is := func(want turnState, turns ...*turn) {
 			t.Helper()
 			for _, o := range turns {
@@ -97,7 +97,7 @@ func TestWorkers(t *testing.T) {
 		is(turnGranted, second)
 	})
 	t.Run("WhoLeavesTheQueueTakesNoWorker", func(t *testing.T) {
-		w := newWorkers(1, nil, nil)
+		w := newWorkers(1, nil, nil, newCrew(t))
 		running := w.enqueue("t", "a", false)
 		leaving, staying := w.enqueue("t", "b", false), w.enqueue("t", "c", false)
 		stopped, cancel := context.WithCancel(t.Context())
@@ -111,14 +111,14 @@ func TestWorkers(t *testing.T) {
 		require.Equal(t, 1, w.free, "done twice gives one worker back")
 	})
 	t.Run("AStopBeatsATurnThatHasCome", func(t *testing.T) {
-		w := newWorkers(1, nil, nil)
+		w := newWorkers(1, nil, nil, newCrew(t))
 		granted := w.enqueue("t", "a", false)
 		held, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.ErrorIs(t, granted.perform(t.Context(), held, func() { t.Error("it was stopped") }), context.Canceled)
 	})
 	t.Run("OneThatIsAloneWaitsForAllAndHoldsUpAll", func(t *testing.T) {
-		w := newWorkers(3, nil, nil)
+		w := newWorkers(3, nil, nil, &crew{})
 		is := func(o *turn, want turnState) {
 			t.Helper()
 			require.Equal(t, want, o.state)
@@ -142,7 +142,7 @@ func TestWorkers(t *testing.T) {
 	t.Run("NobodyIsForgottenAndNoWorkerIsLost", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			total := rapid.IntRange(1, 4).Draw(t, "workers")
-			w := newWorkers(total, nil, nil)
+			w := newWorkers(total, nil, nil, &crew{})
 			var open []*turn
 			for range rapid.IntRange(1, 200).Draw(t, "steps") {
 				if len(open) == 0 || rapid.Bool().Draw(t, "enqueue") {

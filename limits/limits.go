@@ -64,7 +64,7 @@ const (
 	CompileHeapBytes = 2 * GiB // above which its garbage collector does all that it can
 	CompileCPU       = time.Minute
 	CompileDuration  = 3 * time.Minute // on a machine that has other work
-	CodeCacheBytes   = 1 * GiB         // of compiled code, when a host starts
+	CodeCacheBytes   = 1 * GiB         // of compiled code that is kept
 )
 
 // Bounds of delivery: leases, attempts, retries.
@@ -88,7 +88,7 @@ const (
 	RunningSlots        = 16_384        // deliveries that a handler works on at once; no fewer than HostInFlightMsgs
 	BadABIMessages      = 3             // different messages on which a module breaks the ABI; then it is the module's fault
 	FairHalfLife        = time.Second   // in which half of what a tenant ran is forgotten, when the next worker is given away
-	FairFuelPerSec      = 1_000_000_000 // instructions that count as a second of a worker
+	FairFuelPerSec      = 4_000_000_000 // instructions that count as a second of a worker
 	FairWeight          = 1_000         // of a tenant
 	CallMessages        = 64            // of one guest call
 	CallBytes           = 16 * MiB      // payloads of one guest call that has several messages
@@ -109,8 +109,16 @@ const (
 	RequestMargin       = 100 * time.Millisecond // that waiting leaves of a call's time, but no more than a tenth of what is left of it
 	GuestLogLinesPerSec = 200                    // a tenant; as many at once
 	GuestLogLineBytes   = 1 * KiB
-	SettleAtStop        = 5 * time.Second // that settlements get after the grace period
-	ExpiredBatches      = 256             // of messages that expired together, waiting to be told of; each has some hundred at most
+	SettleAtStop        = 5 * time.Second      // that settlements get after the grace period
+	PauseAfter          = 2 * time.Millisecond // of a guest's run, after which it is paused for a tenant that is owed more
+	PausedGuests        = 16                   // that are, of all tenants
+	RoomWait            = time.Millisecond     // that a claim waits for room for many messages, before it claims few
+	IdleHands           = 256                  // goroutines that wait for the next delivery
+	SettleTogether      = 32                   // messages of a consumer after which a commit waits for no others
+	SettleTogetherBytes = 1 * MiB              // of their outboxes, likewise
+	SettleWait          = time.Millisecond
+	SettleWaitCalls     = 250 * time.Microsecond // calls that last longer don't make commits wait
+	ExpiredBatches      = 256                    // of messages that expired together, waiting to be told of; each has some hundred at most
 )
 
 // Bounds of the key-value store that guests share.

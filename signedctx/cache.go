@@ -1,6 +1,10 @@
 package signedctx
 
-import "sync"
+import (
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+)
 
 // cache is a map that holds at most a given number of entries and forgets those that weren't used lately. It has two
 // generations: when the young one holds half of the entries, it becomes the old one, and what the old one held is
@@ -28,6 +32,20 @@ func (c *cache[K, V]) get(key K) (V, bool) {
 	return v, ok
 }
 
+// getText is get for the bytes of a key, of which it makes no string.
+func getText[V any](c *cache[string, V], key []byte) (V, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v, ok := c.young[string(key)]; ok {
+		return v, true
+	}
+	v, ok := c.old[string(key)]
+	if ok {
+		c.add(string(key), v)
+	}
+	return v, ok
+}
+
 func (c *cache[K, V]) put(key K, v V) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,3 +65,31 @@ func (c *cache[K, V]) len() int {
 	defer c.mu.Unlock()
 	return len(c.young) + len(c.old)
 }
+
+// recentTokens is how many tokens a recent holds, a power of 2.
+const recentTokens = 256
+
+// recent holds genuine tokens as they are, so that one which is met again needn't be hashed. Two tokens may take the same
+// place; then the last one has it. It is safe for concurrent use.
+type recent [recentTokens]atomic.Pointer[token]
+
+// place returns where a token is kept: by the end of its signature.
+func (r *recent) place(raw []byte) *atomic.Pointer[token] {
+	const end = 8 // base64, of which each byte has 6 bits
+	if len(raw) < end {
+		return &r[0]
+	}
+	last := binary.LittleEndian.Uint64(raw[len(raw)-end:])
+	return &r[(last*0x9e3779b97f4a7c15)>>32%recentTokens]
+}
+
+// get returns a token that must not be changed, nil if it isn't there.
+func (r *recent) get(raw []byte) *token {
+	t := r.place(raw).Load()
+	if t == nil || t.raw != string(raw) {
+		return nil
+	}
+	return t
+}
+
+func (r *recent) put(t *token) { r.place([]byte(t.raw)).Store(t) }

@@ -40,3 +40,41 @@ func TestCache(t *testing.T) {
 		require.False(t, ok)
 	})
 }
+
+func TestRecent(t *testing.T) {
+	t.Run("KnowsATokenByAllOfItsBytes", func(t *testing.T) {
+		var r recent
+		r.put(&token{raw: "header.body-a.same-signature"})
+		require.NotNil(t, r.get([]byte("header.body-a.same-signature")))
+		require.Nil(t, r.get([]byte("header.body-b.same-signature")), "it has the same place")
+		require.Nil(t, r.get([]byte("short")))
+	})
+	t.Run("TheLastOfTwoHasTheirPlace", func(t *testing.T) {
+		var r recent
+		r.put(&token{raw: "a.same-signature"})
+		r.put(&token{raw: "b.same-signature"})
+		require.Nil(t, r.get([]byte("a.same-signature")))
+		require.NotNil(t, r.get([]byte("b.same-signature")))
+	})
+	t.Run("UsesAllOfItsPlaces", func(t *testing.T) {
+		var r recent
+		places := map[any]bool{}
+		for range 16 * recentTokens {
+			places[r.place([]byte(randomID(32)))] = true
+		}
+		require.Len(t, places, recentTokens)
+	})
+}
+
+func TestGetText_KeepsWhatIsUsed(t *testing.T) {
+	c := newCache[string, int](10)
+	c.put("used", 1)
+	for i := range 1000 {
+		c.put(randomID(8), i)
+		v, ok := getText(c, []byte("used"))
+		require.True(t, ok)
+		require.Equal(t, 1, v)
+	}
+	_, ok := getText(c, []byte("unknown"))
+	require.False(t, ok)
+}

@@ -62,6 +62,7 @@ type ring struct {
 	*Keyring
 	minted   *cache[string, token]             // by principal
 	verified *cache[[sha256.Size]byte, claims] // by hash of the token
+	recent   recent                            // some of verified
 }
 
 func newRing(k *Keyring) *ring {
@@ -71,7 +72,7 @@ func newRing(k *Keyring) *ring {
 	}
 }
 
-// token is a minted token, ready to seal with.
+// token is one that was minted or verified.
 type token struct {
 	raw    string
 	hash   [sha256.Size]byte
@@ -153,8 +154,9 @@ func (c *Context) Seal(p Principal, b Binding) ([]byte, error) {
 
 // token returns a token of p whose window holds now, from the cache if there is one.
 func (c *Context) token(r *ring, p Principal, now time.Time) (token, error) {
-	id := p.encode()
-	if t, ok := r.minted.get(id); ok && now.Unix() >= t.claims.issued && now.Unix() < t.claims.expires {
+	var room [256]byte
+	id := p.appendID(room[:0])
+	if t, ok := getText(r.minted, id); ok && now.Unix() >= t.claims.issued && now.Unix() < t.claims.expires {
 		return t, nil
 	}
 	raw, cl, err := mint(r.signer, c.issuer, p, now)
@@ -162,20 +164,19 @@ func (c *Context) token(r *ring, p Principal, now time.Time) (token, error) {
 		return token{}, err
 	}
 	t := token{raw: raw, hash: tokenHash(raw), claims: cl}
-	r.minted.put(id, t)
+	r.minted.put(string(id), t)
 	return t, nil
 }
 
-// encode returns a string that no other principal has.
-func (p Principal) encode() string {
-	var room [256]byte
-	t := appendText(room[:0], p.Tenant)
-	t = appendText(t, p.Subject)
+// appendID appends what no other principal has.
+func (p Principal) appendID(b []byte) []byte {
+	b = appendText(b, p.Tenant)
+	b = appendText(b, p.Subject)
 	for _, o := range p.Claims {
-		t = appendText(t, o.Key)
-		t = appendText(t, o.Value)
+		b = appendText(b, o.Key)
+		b = appendText(b, o.Value)
 	}
-	return string(t)
+	return b
 }
 
 // Verify accepts an envelope that was sealed for exactly the message b, and says who published it. Every error is a
@@ -188,13 +189,13 @@ func (c *Context) Verify(sealed []byte, b Binding) (Verified, error) {
 	if err != nil {
 		return Verified{}, &Refusal{Class: ClassMalformed, Err: err}
 	}
-	hash := sha256.Sum256(e.token)
 	r := c.current.Load()
-	cl, err := r.claims(e.token, hash)
+	t, err := r.known(e.token)
 	if err != nil {
 		return Verified{}, err
 	}
-	if err := r.checkSeal(e, hash); err != nil {
+	cl := &t.claims
+	if err := r.checkSeal(e, t.hash); err != nil {
 		return Verified{}, err
 	}
 	if err := c.checkBinding(e, cl, b); err != nil {
@@ -206,24 +207,30 @@ func (c *Context) Verify(sealed []byte, b Binding) (Verified, error) {
 	}, nil
 }
 
-// claims returns what the token says, if it is genuine. Only genuine ones are cached.
-func (r *ring) claims(raw []byte, hash [sha256.Size]byte) (claims, error) {
-	if cl, ok := r.verified.get(hash); ok {
-		return cl, nil
+// known returns what a token says, if it is genuine. Only genuine ones are kept.
+func (r *ring) known(raw []byte) (*token, error) {
+	if t := r.recent.get(raw); t != nil {
+		return t, nil
 	}
-	cl, err := r.verifyToken(string(raw))
-	if err != nil {
-		return claims{}, err
+	t := &token{hash: sha256.Sum256(raw)}
+	var ok bool
+	if t.claims, ok = r.verified.get(t.hash); !ok {
+		var err error
+		if t.claims, err = r.verifyToken(string(raw)); err != nil {
+			return nil, err
+		}
+		r.verified.put(t.hash, t.claims)
 	}
-	r.verified.put(hash, cl)
-	return cl, nil
+	t.raw = string(raw)
+	r.recent.put(t)
+	return t, nil
 }
 
 // checkSeal refuses an envelope whose seal a holder of the key didn't make for this token, time and binding.
 func (r *ring) checkSeal(e envelope, hash [sha256.Size]byte) error {
 	key := r.seals[string(e.keyID)]
 	switch {
-	case !keyIDForm.Match(e.keyID):
+	case key == nil && !keyIDForm.Match(e.keyID):
 		return refuse(ClassMalformed, "the seal's key id is none that a key can have")
 	case key == nil:
 		return refuse(ClassUnknownKey, "no seal key has the id %q", e.keyID)
@@ -234,7 +241,7 @@ func (r *ring) checkSeal(e envelope, hash [sha256.Size]byte) error {
 }
 
 // checkBinding refuses a genuine envelope that belongs elsewhere.
-func (c *Context) checkBinding(e envelope, cl claims, b Binding) error {
+func (c *Context) checkBinding(e envelope, cl *claims, b Binding) error {
 	switch {
 	case cl.issuer != c.issuer:
 		return refuse(ClassMismatch, "the token is of another issuer than this host")

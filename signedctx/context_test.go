@@ -453,5 +453,8 @@ func TestContext(t *testing.T) {
 		_, err := c.Verify(mustSeal(t, other, principal(), binding()), binding())
 		requireRefusal(t, ClassUnknownKey, err)
 		require.Zero(t, c.current.Load().verified.len())
+		for i := range c.current.Load().recent {
+			require.Nil(t, c.current.Load().recent[i].Load())
+		}
 	})
 }

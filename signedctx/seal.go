@@ -44,7 +44,7 @@ func (k *sealKey) sealed(e envelope, token [sha256.Size]byte, room []byte) []byt
 // seal returns the seal of e, all but its field seal being set.
 func (k *sealKey) seal(e envelope, token [sha256.Size]byte) []byte {
 	var room [256]byte
-	return k.make(k.sealed(e, token, room[:0]))
+	return k.make(k.sealed(e, token, room[:0]), nil)
 }
 
 // check reports whether the seal of e was made with this key.

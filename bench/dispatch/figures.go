@@ -109,8 +109,6 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
 func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 // closing closes something when its owner returns, and keeps the error.

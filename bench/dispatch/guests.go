@@ -23,11 +23,13 @@ func languages() []language { return []language{inGo, inC} }
 // role is what a guest is.
 type role string
 
-// The roles. All do the same work on an order.
+// The roles. The first three do the same work on an order.
 const (
 	consumer role = "consumer" // one order a call, for Longshore
 	batch    role = "batch"    // many orders a call, for Longshore
 	plugin   role = "plugin"   // one order a call, for Extism
+	burn     role = "burn"     // computes; in C alone
+	later    role = "later"    // asks for some messages a second time; in C alone
 )
 
 // guest names a module.
@@ -50,6 +52,11 @@ func buildGuests(ctx context.Context, dir string) (map[guest][]byte, error) {
 		built[guest{inGo, r}], err = build(ctx, filepath.Join(here, "go"), filepath.Join(dir, string(r)+".go.wasm"),
 			"go", "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "./"+string(r))
 		if err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range []role{burn, later} {
+		if built[guest{inC, r}], err = buildC(ctx, here, string(r), dir); err != nil {
 			return nil, err
 		}
 	}

@@ -48,7 +48,7 @@ func openHost(ctx context.Context, dir string, guests map[guest][]byte, orders [
 		return nil, errors.Join(err, h.close(ctx))
 	}
 	for g, wasm := range guests {
-		if g.role == plugin {
+		if g.role != consumer && g.role != batch {
 			continue
 		}
 		h.clean[g], err = h.engine.Compile(ctx, string(g.language), wasm, limits.DefaultGuest())
@@ -60,7 +60,19 @@ func openHost(ctx context.Context, dir string, guests map[guest][]byte, orders [
 			return nil, errors.Join(err, h.close(ctx))
 		}
 	}
-	return h, nil
+	return h, h.warmJournal(ctx)
+}
+
+// warmJournal publishes until all of the journal's files exist, as those of a log in use do.
+func (h *host) warmJournal(ctx context.Context) error {
+	const payload = limits.MessageBytes
+	for range limits.JournalSegments * limits.JournalSegmentBytes / payload {
+		m := substrate.Message{ID: h.log.MintID(), Tenant: tenant, Topic: "warm", Payload: make([]byte, payload)}
+		if _, err := h.log.Publish(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // relax sets the policy of topics.
@@ -118,10 +130,14 @@ func (h *host) publish(ctx context.Context, n int) error {
 	return nil
 }
 
-// seal makes a message that is ready to publish.
-func (h *host) seal(m *substrate.Message, topic string, payload []byte) (err error) {
+// seal makes a message of the producer's that is ready to publish.
+func (h *host) seal(m *substrate.Message, topic string, payload []byte) error {
+	return h.sealAs(producer(), m, topic, payload)
+}
+
+func (h *host) sealAs(who signedctx.Principal, m *substrate.Message, topic string, payload []byte) (err error) {
 	*m = substrate.Message{ID: h.log.MintID(), Tenant: tenant, Topic: topic, ContentType: contentType, Payload: payload}
-	m.Envelope, err = h.context.Seal(producer(), dispatcher.Binding(*m))
+	m.Envelope, err = h.context.Seal(who, dispatcher.Binding(*m))
 	return err
 }
 
@@ -159,8 +175,15 @@ func (h *host) dispatch(ctx context.Context, o dispatcher.Options, w watcher) er
 	return errors.Join(err, <-ended)
 }
 
+// deaf hears of no events, of which there are none.
+type deaf struct{}
+
+// OnEvent implements dispatcher.Observer.
+func (deaf) OnEvent(dispatcher.EventOutcome) {}
+
 // counter waits for so many acknowledgements, each with one answer, and for nothing else.
 type counter struct {
+	deaf
 	mu        sync.Mutex
 	n         int
 	acked     int
@@ -192,9 +215,6 @@ func (c *counter) OnDelivery(r dispatcher.Receipt) {
 	}
 }
 
-// OnEvent implements dispatcher.Observer: the consumers here have no events.
-func (c *counter) OnEvent(dispatcher.EventOutcome) {}
-
 func (c *counter) finish(err error) {
 	c.over = true
 	c.end <- err
@@ -202,7 +222,7 @@ func (c *counter) finish(err error) {
 
 // own has a module handle n orders, so many a call, back to back, without a dispatcher. What it publishes is taken and
 // forgotten.
-func (h *host) own(ctx context.Context, g guest, module *runtime.Module, n, together int) error {
+func (h *host) own(ctx context.Context, module *runtime.Module, n, together int) error {
 	messages := make([]messaging.Message, together)
 	for done := 0; done < n; done += together {
 		for i := range messages {
@@ -215,7 +235,7 @@ func (h *host) own(ctx context.Context, g guest, module *runtime.Module, n, toge
 			},
 		})
 		if o := module.Invoke(ctx, call); o.Class != runtime.OK || len(call.Outbox()) != together {
-			return fmt.Errorf("guest in %s: %s, with %d answers: %w", g.language, o.Reason(), len(call.Outbox()), o.Err)
+			return fmt.Errorf("a guest: %s, with %d answers: %w", o.Reason(), len(call.Outbox()), o.Err)
 		}
 	}
 	return nil

@@ -137,6 +137,29 @@ type instances struct {
 	workers int
 }
 
+// String names the way.
+func (i instances) String() string {
+	s := "jetstream, extism: one instance each"
+	switch {
+	case i.fresh:
+		s = "jetstream, extism: new instances"
+	case !i.plugins.limited:
+		s += ", no limits"
+	}
+	return fmt.Sprintf("%s; %d workers", s, i.workers)
+}
+
+// messages returns how many are measured where others are measured with n: fewer where each takes long.
+func (i instances) messages(n int) int {
+	switch {
+	case i.fresh && i.plugins.language == inGo:
+		return max(n/40, peerBatch)
+	case i.fresh:
+		return n / 4
+	}
+	return n
+}
+
 // drain handles n orders.
 func (p *peer) drain(ctx context.Context, i instances, n int) error {
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -11,10 +11,14 @@ import (
 const profiledRounds = 5
 
 // profiles writes CPU profiles of the path into the folder dir: of messages one by one and in batches, of each guest.
-func (b *bench) profiles(ctx context.Context, dir string) error {
+func (b *bench) profiles(ctx context.Context, dir, only string) error {
 	for _, l := range languages() {
 		for _, r := range []role{consumer, batch} {
-			if err := b.profile(ctx, guest{l, r}, filepath.Join(dir, string(l)+"_"+string(r)+".pprof")); err != nil {
+			name := string(l) + "_" + string(r)
+			if only != "" && only != name {
+				continue
+			}
+			if err := b.profile(ctx, guest{l, r}, filepath.Join(dir, name+".pprof")); err != nil {
 				return err
 			}
 		}

@@ -63,6 +63,9 @@ type CallOptions struct {
 	// Reply is Admit for a reply to one of the call's messages, whose Info.ReplyTo is set. A nil func refuses all with
 	// Unavailable.
 	Reply func(to, m Message) (Admission, *PublishError)
+	// Pause is called at safe points of the guest, on the goroutine of the call, and may block while others run. The time that
+	// it returns is not the call's. A nil func never does.
+	Pause func(ctx context.Context) time.Duration
 	// Draining says whether the host is stopping. A nil func never does.
 	Draining func() bool
 	// Config is what wasi:config gives the guest.
@@ -79,6 +82,7 @@ type CallOptions struct {
 type Call struct {
 	o         CallOptions
 	deadline  time.Time
+	paused    time.Duration
 	hostCalls int64
 	steps     int64
 
@@ -92,6 +96,7 @@ type Call struct {
 
 	outbox      []Outgoing
 	outboxBytes int64
+	requests    int    // made so far: they count for the outbox
 	lastTopic   string // that a message was published to
 
 	storeOps int64
@@ -137,6 +142,20 @@ func (c *Call) Limits() limits.Guest { return c.o.Limits }
 
 // Deadline returns when the call's time is over. It is known once Start was called.
 func (c *Call) Deadline() time.Time { return c.deadline }
+
+// Pause lets others run, and returns how long that took: the deadline is so much later.
+func (c *Call) Pause(ctx context.Context) time.Duration {
+	if c.o.Pause == nil {
+		return 0
+	}
+	d := c.o.Pause(ctx)
+	c.paused += d
+	c.deadline = c.deadline.Add(d)
+	return d
+}
+
+// Paused returns how long all pauses took.
+func (c *Call) Paused() time.Duration { return c.paused }
 
 // callKey is the context key of a *Call.
 type callKey struct{}
@@ -217,6 +236,9 @@ func (c *Call) look(ctx context.Context) {
 func (c *Call) step(ctx context.Context) {
 	if c.steps++; c.steps%stepsPerCheck == 0 {
 		c.mustGoOn(ctx)
+		if c.Pause(ctx) > 0 {
+			c.mustGoOn(ctx) // it may have been given up meanwhile
+		}
 	}
 }
 

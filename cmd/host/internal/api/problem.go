@@ -56,7 +56,7 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 		return problem(http.StatusPreconditionFailed, wire.CodeChanged, err.Error())
 	case errors.Is(err, rollout.ErrHeld):
 		return problem(http.StatusConflict, wire.CodeConflict, err.Error())
-	case errors.Is(err, rollout.ErrNoVersion):
+	case errors.Is(err, rollout.ErrNoVersion), errors.Is(err, rollout.ErrNoCanary):
 		return problem(http.StatusNotFound, wire.CodeNotFound, err.Error())
 	case errors.Is(err, rollout.ErrDigest):
 		return problem(http.StatusBadRequest, wire.CodeInvalid, err.Error())

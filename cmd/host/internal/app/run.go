@@ -106,6 +106,7 @@ func (p *parts) listen(ctx context.Context) ([]*api.Server, string, error) {
 	}
 	p.metrics.Watch(p.log, p.dispatcher.Consumers)
 	p.metrics.WatchTenants(p.tenants)
+	p.metrics.WatchRequests(p.dispatcher.Requests)
 	publisher := ingest.New(p.log, p.context)
 	addr := tcp.Addr().String()
 	dataHandler := api.NewData(api.DataOptions{
