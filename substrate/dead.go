@@ -243,10 +243,13 @@ func (l *Log) admitRedrive(t *topic, d *DeadLetter, r *Redrive) (note string, ok
 		return "", false, nil
 	case err != nil:
 		return "", false, err
-	case r.Admit != nil && r.Admit(m) != nil:
-		return "", false, nil //nolint:nilerr // it stays where it is, and the others go on
-	case r.Note == nil:
-		return r.Operator, true, nil
+	case r.Admit != nil:
+		ok = r.Admit(m) == nil
+	default:
+		ok = true
+	}
+	if !ok || r.Note == nil {
+		return r.Operator, ok, nil
 	}
 	if note, err = r.Note(m); err == nil {
 		err = limits.Check(limits.NameKeyBytes, int64(len(note)), limits.OperatorBytes)
