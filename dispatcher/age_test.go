@@ -15,14 +15,14 @@ import (
 // redrivenQueue is a queue whose every message was redriven.
 type redrivenQueue struct {
 	*memQueue
-	operator string
+	operator func(m substrate.Message) string // its record
 }
 
 // Claim implements Queue.
 func (q redrivenQueue) Claim(ctx context.Context, r substrate.ClaimRequest) (substrate.ClaimResult, error) {
 	got, err := q.memQueue.Claim(ctx, r)
 	for i := range got.Deliveries {
-		got.Deliveries[i].Operator = q.operator
+		got.Deliveries[i].Operator = q.operator(got.Deliveries[i].Message)
 	}
 	return got, err
 }
@@ -38,6 +38,7 @@ func TestMaxAge(t *testing.T) {
 		age    time.Duration
 		most   func(tenant, topic string) time.Duration
 		redrew time.Duration // so long before the delivery; 0 is never
+		madeUp bool          // by somebody who has no key
 		buried bool
 	}{
 		"AMessageOfTheLastMomentIsHandled":            {age: time.Hour, most: hour},
@@ -45,6 +46,7 @@ func TestMaxAge(t *testing.T) {
 		"WithoutAPolicyAWeekendExpiresNothing":        {age: 72 * time.Hour},
 		"ARedriveStartsTheAgeAnew":                    {age: 72 * time.Hour, most: hour, redrew: time.Hour},
 		"TheAgeSinceARedriveCounts":                   {age: 72 * time.Hour, most: hour, redrew: time.Hour + time.Millisecond, buried: true},
+		"ARecordThatIsMadeUpChangesNone":              {age: 72 * time.Hour, most: hour, redrew: time.Minute, madeUp: true, buried: true},
 		"ARedriveBeforeThePublicationOfItChangesNone": {age: time.Minute, most: hour, redrew: 72 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -54,9 +56,15 @@ func TestMaxAge(t *testing.T) {
 				r.publish(1)
 				time.Sleep(tt.age)
 				if tt.redrew > 0 {
-					text, err := signedctx.Operator{Act: "local:0", At: time.Now().Add(-tt.redrew)}.Encode()
-					require.NoError(t, err)
-					r.options.Queue = redrivenQueue{r.queue, text}
+					by, at := r.context, time.Now().Add(-tt.redrew)
+					if tt.madeUp {
+						by = newContext(t)
+					}
+					r.options.Queue = redrivenQueue{r.queue, func(m substrate.Message) string {
+						text, err := by.SealOperator(signedctx.Operator{Act: "local:0", At: at}, m.Envelope, Binding(m))
+						require.NoError(t, err)
+						return text
+					}}
 				}
 				r.runFor(time.Second)
 				if !tt.buried {

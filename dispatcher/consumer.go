@@ -45,6 +45,9 @@ type consumer struct {
 	newest  *positions // handled, by ordering key; nil unless they are coalesced
 	guests  *guestLog  // of its tenant
 
+	canary   *consumer // another version, which gets some of what this one claims; nil if there is none
+	isCanary bool
+
 	retire   context.CancelFunc // ends the claiming for good; set when it is started
 	noClaims chan struct{}      // closed when it will claim nothing more
 
@@ -62,7 +65,7 @@ func newConsumer(c Consumer, s shared, guests *guestLog) *consumer {
 	if c.Batch.Latest {
 		newest = newPositions()
 	}
-	return &consumer{
+	made := &consumer{
 		newest:   newest,
 		guests:   guests,
 		noClaims: make(chan struct{}),
@@ -78,6 +81,8 @@ func newConsumer(c Consumer, s shared, guests *guestLog) *consumer {
 		settler:   newSettler(s.queue),
 		condition: newCondition(),
 	}
+	made.addCanary()
+	return made
 }
 
 // subjectPrefix begins the subject of the principal as which a consumer publishes.
@@ -87,6 +92,7 @@ const subjectPrefix = "consumer:"
 // has ended. While it is paused it gives back what it had not begun, and finishes what it had.
 func (c *consumer) run(p phases) {
 	defer c.condition.end()
+	c.beginCanary()
 	var inFlight sync.WaitGroup
 	for p.claim.Err() == nil {
 		c.claimUntilPaused(p, &inFlight)
@@ -155,8 +161,8 @@ func (c *consumer) claim(p phases, r room, inFlight *sync.WaitGroup) (used room)
 	for _, e := range claimed.Skipped {
 		c.reportSkipped(e)
 	}
-	for _, together := range c.together(claimed.Deliveries) {
-		used = used.plus(c.start(p, together, since, inFlight))
+	for _, a := range c.assign(claimed.Deliveries) {
+		used = used.plus(a.to.start(p, a.deliveries, since, inFlight))
 	}
 	c.tellDeaths(p.settle, claimed.Buried)
 	c.lastFull = len(claimed.Deliveries) >= c.Batch.Max
@@ -248,8 +254,9 @@ func (c *consumer) pause(reason string, cause error) {
 
 // resume lets a paused consumer go on, and reports whether it was paused.
 func (c *consumer) resume() bool {
+	canary := c.resumeCanary()
 	if !c.condition.resume() {
-		return false
+		return canary
 	}
 	c.log.Info("consumer is resumed")
 	return true
@@ -259,5 +266,6 @@ func (c *consumer) resume() bool {
 func (c *consumer) status() ConsumerStatus {
 	s := c.condition.status()
 	s.Name, s.Tenant, s.Topic, s.Lane, s.Module, s.Version = c.Name, c.Tenant, c.Topic, c.Lane, c.Guest.Digest(), c.Version
+	s.Canary = c.canaryStatus()
 	return s
 }

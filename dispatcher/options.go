@@ -78,6 +78,9 @@ type Consumer struct {
 	Lease       time.Duration // 0 is limits.LeaseDuration; longer than Limits.CallDuration
 	Retry       Retry
 
+	// Canary gets a share of the messages; nil is none.
+	Canary *Canary
+
 	// ContextOptional admits messages without a signed context. Forged and mismatched ones are buried all the same.
 	ContextOptional bool
 	// Publish grants topics of the consumer's own tenant, each by exact name, by a prefix that ends in "/*", or all by "*".
@@ -154,6 +157,9 @@ func (c Consumer) withDefaults() Consumer {
 	}
 	if c.Retry.Cap == 0 {
 		c.Retry.Cap = limits.RetryCapDuration
+	}
+	if c.Canary != nil {
+		c.Canary = &Canary{Percent: c.Canary.Percent, Consumer: c.Canary.Consumer.withDefaults()}
 	}
 	return c
 }
@@ -236,6 +242,7 @@ func (c Consumer) faults() []error {
 		"concurrency %d: want 1 to %d", c.Concurrency, limits.InFlightMessages)
 	out = append(out, c.Batch.faults(c)...)
 	out = append(out, c.Breaker.faults()...)
+	out = append(out, c.Canary.faults(c)...)
 	check(c.MaxAttempts >= 1, "max attempts %d: want at least 1", c.MaxAttempts)
 	check(c.Limits.CallDuration > 0, "call duration %s: want more than 0", c.Limits.CallDuration)
 	check(c.Lease > c.Limits.CallDuration, "lease %s: want more than the call duration of %s", c.Lease, c.Limits.CallDuration)

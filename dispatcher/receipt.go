@@ -30,12 +30,13 @@ type Receipt struct {
 
 	Module          string        `json:"module,omitempty"` // hex SHA-256 of the module; "" if no guest was started
 	Version         string        `json:"version,omitempty"`
-	Batch           int           `json:"batch,omitempty"` // messages of the last call, if more than one; each has an equal part of the next three
-	Fuel            int64         `json:"fuel"`            // instructions
-	Wall            time.Duration `json:"wall_ns"`         // of the guest call
+	Canary          bool          `json:"canary,omitempty"` // it was the canary's
+	Batch           int           `json:"batch,omitempty"`  // messages of the last call, if more than one; each has an equal part of the next three
+	Fuel            int64         `json:"fuel"`             // instructions
+	Wall            time.Duration `json:"wall_ns"`          // of the guest call
 	PeakMemoryBytes int64         `json:"peak_memory_bytes"`
 	HostCalls       int64         `json:"host_calls"`
-	Published       int           `json:"published"` // messages committed with the acknowledgement
+	Published       int           `json:"published"` // messages committed with the acknowledgement, and replies
 	At              time.Time     `json:"at"`        // when the verdict was reached
 }
 

@@ -20,7 +20,7 @@ func (c *consumer) receipt(d *delivery, dec decision, published int) Receipt {
 	if d.run == nil {
 		return r
 	}
-	r.Module, r.Version = c.Guest.Digest(), c.Version
+	r.Module, r.Version, r.Canary = c.Guest.Digest(), c.Version, c.isCanary
 	o, n := d.run.outcome, len(d.run.deliveries)
 	r.Fuel, r.Wall, r.HostCalls = o.FuelUsed/int64(n), o.Wall/time.Duration(n), o.HostCalls/int64(n)
 	r.PeakMemoryBytes = o.PeakMemoryBytes

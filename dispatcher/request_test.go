@@ -377,6 +377,34 @@ func TestRequestWhileStopping(t *testing.T) {
 			r.halt()
 		})
 	})
+	t.Run("AVersionThatIsReplacedFinishesWhatWaits", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			clerk := priced("clerk", replies(500*time.Millisecond, ok(), "42"))
+			r, got := asking(t, 0, 1, clerk)
+			r.publish(1)
+			r.run()
+			time.Sleep(100 * time.Millisecond)
+			require.NoError(t, r.d.Swap(t.Context(), []Consumer{consumerOf("shop", works(0)), clerk}))
+			time.Sleep(time.Second)
+			require.Equal(t, []string{"42"}, (<-got).texts())
+			require.Len(t, r.queue.acked, 2)
+			r.halt()
+		})
+	})
+	t.Run("ATopicHasAConsumerOnceASwapAddedOne", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r, got := asking(t, 0, 1)
+			r.publish(1)
+			r.run()
+			time.Sleep(time.Second)
+			require.Equal(t, messaging.Unavailable, (<-got).refused.Case)
+			require.NoError(t, r.d.Swap(t.Context(), append(r.options.Consumers, priced("clerk", replies(0, ok(), "42")))))
+			r.publish(1)
+			time.Sleep(time.Second)
+			require.Equal(t, []string{"42"}, (<-got).texts())
+			r.halt()
+		})
+	})
 	t.Run("WhileItWaitsItIsNotNotedAsRunning", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r, _ := asking(t, 300*time.Millisecond, 1, priced("clerk", ends(ok())))

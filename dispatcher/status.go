@@ -27,5 +27,6 @@ type ConsumerStatus struct {
 	Reason   string    // why it is holding, unhealthy or paused; a reason as messages have them, or ""
 	Since    time.Time // when it entered the state
 	InFlight int       // messages claimed and not yet settled
-	Draining int       // messages that versions before a Swap claimed, and have not yet settled
+	Canary   *CanaryStatus
+	Draining int // messages that versions before a Swap claimed, and have not yet settled
 }

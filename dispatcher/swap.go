@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"reflect"
+	"slices"
 
 	"go.uber.org/zap"
 )
@@ -134,11 +136,16 @@ func (c *consumer) isIn(plan []Consumer) bool {
 
 // is reports whether an entry says what the consumer already is.
 func (c *consumer) is(entry Consumer) bool {
-	if !sameGuest(c.Guest, entry.Guest) {
+	own := c.Consumer
+	if (own.Canary == nil) != (entry.Canary == nil) || !sameGuest(own.Guest, entry.Guest) {
 		return false
 	}
-	own := c.Consumer
-	own.Guest, entry.Guest = nil, nil
+	if k := own.Canary; k != nil {
+		if k.Percent != entry.Canary.Percent || !c.canary.is(entry.Canary.Consumer) {
+			return false
+		}
+	}
+	own.Guest, own.Canary, entry.Guest, entry.Canary = nil, nil, nil, nil
 	return reflect.DeepEqual(own, entry)
 }
 
@@ -158,6 +165,7 @@ func (c *consumer) succeed(earlier *consumer) {
 	if c.newest != nil && earlier.newest != nil {
 		c.newest = earlier.newest
 	}
+	c.shareWithCanary()
 }
 
 // ended is called when the last delivery of a consumer has ended.
@@ -169,37 +177,34 @@ func (d *Dispatcher) ended(ctx context.Context, c *consumer) {
 
 // free gives back what only a consumer had that a swap retired.
 func (d *Dispatcher) free(ctx context.Context, c *consumer) {
-	if !d.forget(c) {
-		return
-	}
-	if g, closes := c.Guest.(ClosingGuest); closes {
-		if err := g.Close(ctx); err != nil {
-			c.log.Error("a module that is not used any more was not freed", zap.String("module", g.Digest()), zap.Error(err))
+	for _, unused := range d.forget(c) {
+		if g, closes := unused.(ClosingGuest); closes {
+			if err := g.Close(ctx); err != nil {
+				c.log.Error("a module that is not used any more was not freed", zap.String("module", g.Digest()), zap.Error(err))
+			}
 		}
 	}
 }
 
-// forget takes a retired consumer out, and reports whether its guest is left without a consumer.
-func (d *Dispatcher) forget(c *consumer) bool {
+// forget takes a retired consumer out, and returns those of its guests that are left without a consumer.
+func (d *Dispatcher) forget(c *consumer) (unused []Guest) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if _, retired := d.ending[c]; !retired {
-		return false
+		return nil
 	}
 	delete(d.ending, c)
-	named, used := false, false
-	see := func(other *consumer) {
-		named = named || other.name() == c.name()
-		used = used || sameGuest(other.Guest, c.Guest)
-	}
-	for _, other := range d.consumers {
-		see(other)
-	}
-	for other := range d.ending {
-		see(other)
-	}
-	if !named {
+	others := slices.AppendSeq(slices.Clone(d.consumers), maps.Keys(d.ending))
+	if !slices.ContainsFunc(others, func(other *consumer) bool { return other.name() == c.name() }) {
 		d.shared.workers.forget(c.Tenant, c.Name)
 	}
-	return !used
+	for _, g := range c.guestsOf() {
+		has := func(other *consumer) bool {
+			return slices.ContainsFunc(other.guestsOf(), func(of Guest) bool { return sameGuest(of, g) })
+		}
+		if !slices.ContainsFunc(others, has) {
+			unused = append(unused, g)
+		}
+	}
+	return unused
 }

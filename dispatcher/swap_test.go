@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/runtime"
+	"github.com/longshore/longshore/substrate"
 	"github.com/longshore/longshore/wasi/messaging"
 )
 
@@ -284,6 +285,21 @@ func TestSwap(t *testing.T) {
 			require.ErrorIs(t, r.d.Swap(t.Context(), nil), ErrStopped)
 		})
 	})
+	t.Run("ItReturnsWhenNothingMoreIsClaimedForTheOldVersion", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, versionOf("v1", holds(ends(ok()))))
+			r.options.Queue = lateClaims{r.queue}
+			r.publish(1)
+			r.run()
+			time.Sleep(300 * time.Millisecond)
+			start := time.Now()
+			require.NoError(t, r.d.Swap(t.Context(), []Consumer{versionOf("v2", holds(ends(ok())))}))
+			require.Equal(t, 700*time.Millisecond, time.Since(start), "the claim that was under way")
+			time.Sleep(time.Minute)
+			r.halt()
+			require.Equal(t, map[string]int{"v2": 1}, r.versions())
+		})
+	})
 	t.Run("BeforeRunItSaysWithWhatThatBegins", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			old := holds(ends(ok()))
@@ -342,6 +358,14 @@ func TestSwap(t *testing.T) {
 			require.Greater(t, len(r.versions()), 10)
 		})
 	})
+}
+
+// lateClaims is a queue whose claims take a second, whatever their context says.
+type lateClaims struct{ *memQueue }
+
+func (q lateClaims) Claim(ctx context.Context, r substrate.ClaimRequest) (substrate.ClaimResult, error) {
+	time.Sleep(time.Second)
+	return q.memQueue.Claim(ctx, r)
 }
 
 func TestSwapOfRealModules(t *testing.T) {

@@ -138,6 +138,10 @@ func limitRows() [][2]string {
 		{"topics of a tenant", count(limits.TopicsPerTenant)},
 		{"messages of one publish", count(limits.BatchMessages)},
 		{"hops of a message from consumer to consumer", count(limits.Hops)},
+		{
+			"guests that wait for replies, of a tenant, of the host; replies to one request",
+			list(count(limits.TenantWaiting), count(limits.WaitingRequests), count(limits.RequestReplies)+" messages of "+size(limits.ReplyBytes)),
+		},
 		{"burst of a topic's rate", span(limits.RateBurstDuration) + " of it"},
 		{"journal", fmt.Sprintf("%d files of %s", limits.JournalSegments, size(limits.JournalSegmentBytes))},
 		{"failure reason; receipt of a dead letter", list(size(limits.ReasonBytes), size(limits.ReceiptBytes))},

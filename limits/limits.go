@@ -64,7 +64,7 @@ const (
 	CompileHeapBytes = 2 * GiB // above which its garbage collector does all that it can
 	CompileCPU       = time.Minute
 	CompileDuration  = 3 * time.Minute // on a machine that has other work
-	CodeCacheBytes   = 1 * GiB         // of compiled code, when a host starts
+	CodeCacheBytes   = 1 * GiB         // of compiled code that is kept
 )
 
 // Bounds of delivery: leases, attempts, retries.
@@ -163,7 +163,7 @@ const (
 	TokenLeeway      = 60 * time.Second
 	VerifiedTokens   = 10_000
 	OperatorWhyBytes = 200
-	OperatorBytes    = 512 // of an operator's record
+	OperatorBytes    = 768 // of an operator's record
 )
 
 // Bounds of bearer tokens and of the key sets of their issuers.
@@ -193,6 +193,7 @@ const (
 	StorageLowBytes          = 1024 * MiB             // free space of the disk below which no message is taken
 	StorageReserveBytes      = 512 * MiB              // and below which nothing is changed
 	ReclaimBytes             = 64 * MiB               // deleted from the store, after which its space is given back
+	EraseKeys                = 8_192                  // of a deleted tenant, that one batch of the store deletes
 	ReclaimIdle              = time.Second            // that the store has nothing to do before that
 	ReclaimPause             = 5 * time.Second        // between two tries while the disk is nearly full
 	SweepRetry               = 100 * time.Millisecond // after a sweep that found the disk full

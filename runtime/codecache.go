@@ -155,6 +155,9 @@ func (c *codeCache) fill(ctx context.Context, key string, metered []byte, cpu ti
 	if err := c.keep(key, dir); err != nil {
 		return &hostFault{fmt.Errorf("keep the compiled code: %w", err)}
 	}
+	if err := c.tidy(); err != nil {
+		return &hostFault{fmt.Errorf("remove old compiled code: %w", err)}
+	}
 	return nil
 }
 

@@ -78,6 +78,7 @@ func (e *Engine) CompileWithin(ctx context.Context, name string, wasm []byte, g 
 	if err != nil {
 		return nil, refused(StageDecode, err)
 	}
+	binding.Draft = o.Draft
 	pages := min(max(g.MemoryBytes, 0)/pageBytes, maxPages)
 	metered, info, err := meter.Instrument(core, meter.Options{
 		MemoryBytes: pages * pageBytes, TableElements: g.TableElements, CallDepth: g.CallDepth, DropInit: true,
@@ -86,11 +87,15 @@ func (e *Engine) CompileWithin(ctx context.Context, name string, wasm []byte, g 
 	if err != nil {
 		return nil, refused(StageDecode, err)
 	}
-	r, err := e.runtimeFor(ctx, uint32(pages))
+	binding.DraftOfTypes = draftOf(wasm)
+	r, err := e.takeRuntime(ctx, uint32(pages))
 	if err != nil {
 		return nil, fmt.Errorf("runtime: module %s: %w", name, err)
 	}
 	compiled, err := e.compile(ctx, r, metered, w.CompileCPU)
+	if err != nil {
+		err = errors.Join(err, e.giveRuntimeBack(context.WithoutCancel(ctx), r))
+	}
 	var fault *hostFault
 	if errors.As(err, &fault) {
 		return nil, fmt.Errorf("runtime: module %s: %w", name, fault)

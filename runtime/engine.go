@@ -48,7 +48,7 @@ type Engine struct {
 	inUse sync.RWMutex
 
 	mu       sync.Mutex
-	runtimes map[uint32]wazero.Runtime // by memory limit in pages, because wazero's limit is one of a runtime; nil = closed
+	runtimes map[uint32]*sharedRuntime // by memory limit in pages, because wazero's limit is one of a runtime; nil = closed
 	modules  map[*Module]struct{}      // that are open
 }
 
@@ -72,7 +72,7 @@ func newEngine(ctx context.Context, o Options, methods ...cow.Method) (*Engine, 
 		return nil, errors.Join(fmt.Errorf("runtime: %w", err), cache.Close(ctx))
 	}
 	e := &Engine{
-		cache: cache, code: code, interpreter: o.Interpreter, memories: memories, runtimes: map[uint32]wazero.Runtime{}, modules: map[*Module]struct{}{},
+		cache: cache, code: code, interpreter: o.Interpreter, memories: memories, runtimes: map[uint32]*sharedRuntime{}, modules: map[*Module]struct{}{},
 		stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	go e.sweep(context.WithoutCancel(ctx))
@@ -168,22 +168,42 @@ func (e *Engine) Close(ctx context.Context) error {
 	return errors.Join(append(errs, e.cache.Close(ctx), e.memories.Close())...)
 }
 
-// runtimeFor returns the wazero runtime for modules that may have so many pages of memory, made when first needed.
-func (e *Engine) runtimeFor(ctx context.Context, pages uint32) (wazero.Runtime, error) {
+// sharedRuntime is what the modules with the same memory limit have in common.
+type sharedRuntime struct {
+	wazero.Runtime
+	pages uint32
+	users int // guarded by Engine.mu
+}
+
+// takeRuntime returns the wazero runtime for modules that may have so many pages of memory, made when first needed. It has to
+// be given back.
+func (e *Engine) takeRuntime(ctx context.Context, pages uint32) (*sharedRuntime, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.runtimes == nil {
 		return nil, errClosed
 	}
 	if r, ok := e.runtimes[pages]; ok {
+		r.users++
 		return r, nil
 	}
 	r := wazero.NewRuntimeWithConfig(ctx, runtimeConfig(e.interpreter).WithMemoryLimitPages(pages).WithCompilationCache(e.cache))
 	if err := registerHost(ctx, r); err != nil {
 		return nil, errors.Join(err, r.Close(ctx))
 	}
-	e.runtimes[pages] = r
-	return r, nil
+	e.runtimes[pages] = &sharedRuntime{Runtime: r, pages: pages, users: 1}
+	return e.runtimes[pages], nil
+}
+
+// giveRuntimeBack closes a runtime once nobody uses it any more: there may be as many as there are memory limits.
+func (e *Engine) giveRuntimeBack(ctx context.Context, r *sharedRuntime) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if r.users--; r.users > 0 {
+		return nil
+	}
+	delete(e.runtimes, r.pages)
+	return r.Close(ctx)
 }
 
 // runtimeConfig is what all runtimes have in common, also those of compilers.

@@ -33,13 +33,23 @@ const (
 	smallCompilerWall  = 300 * time.Millisecond
 )
 
-// ServeSmallCompiler is ServeCompiler with little address space, or little processor time.
-func ServeSmallCompiler(ctx context.Context, dir string, in io.Reader, out io.Writer, memory bool) int {
+// ServeSmallCompiler is ServeCompiler with little address space.
+func ServeSmallCompiler(ctx context.Context, dir string, in io.Reader, out io.Writer) int {
 	b := defaultCompilerBounds()
-	if b.cpu = smallCompilerCPU; memory {
-		b.bytes, b.cpu = smallCompilerBytes, defaultCompilerBounds().cpu
-	}
+	b.bytes = smallCompilerBytes
 	return serveCompiler(ctx, dir, in, out, b)
+}
+
+// ServeSlowCompiler is a compiler that has little processor time and, however fast the machine is, needs more.
+func ServeSlowCompiler() (status int) {
+	b := defaultCompilerBounds()
+	b.cpu = smallCompilerCPU
+	if b.limitSelf() != nil {
+		return 1
+	}
+	for {
+		status++
+	}
 }
 
 // CompileSmall compiles a metered module with such a compiler; impatient, it also has little time.
@@ -54,4 +64,11 @@ func CompileSmall(ctx context.Context, dir string, metered []byte, command []str
 // CompileFast compiles a metered module with a compiler that may take so much time of a processor.
 func CompileFast(ctx context.Context, dir string, metered []byte, command []string, cpu time.Duration) error {
 	return compileElsewhere(command, defaultCompilerBounds())(ctx, dir, metered, cpu)
+}
+
+// Runtimes returns how many memory limits the open modules have.
+func (e *Engine) Runtimes() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.runtimes)
 }

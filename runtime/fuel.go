@@ -21,12 +21,13 @@ import (
 // largest slice is what such a turn can take by surprise; a slice never goes past a multiple of it.
 //
 // The worst turn is to memory that the kernel has not given yet: some microseconds for a page, which a guest touches with
-// three instructions. All pages of surpriseBytes take less than 10 ms. Who has more such memory gets the smallest slices.
-// Whether it has is looked up after lookYields of them, and again after twice as many each time.
+// three instructions. All pages of surpriseBytes take less than 10 ms. Who has more such memory gets slices of at most
+// sparseSlice. Whether it has is looked up after lookYields of them, and again after twice as many each time.
 const (
 	sliceDuration = time.Millisecond
 	firstSlice    = 50_000
-	minSlice      = 10_000
+	minSlice      = 1_000
+	sparseSlice   = 10_000
 	maxSlice      = 100_000
 	surpriseBytes = 12 * limits.MiB
 	lookYields    = 16
@@ -143,7 +144,7 @@ func (f *fuel) expect(bytes uint64) {
 	if bytes <= surpriseBytes || f.untouched(bytes) <= surpriseBytes {
 		return
 	}
-	f.most = minSlice
+	f.most = sparseSlice
 	if f.small++; f.memory != nil && f.small >= lookYields && f.small&(f.small-1) == 0 {
 		f.memory.Look()
 	}

@@ -26,8 +26,10 @@ func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) == 3 && os.Args[1] == asCompiler:
 		os.Exit(runtime.ServeCompiler(context.Background(), os.Args[2], os.Stdin, os.Stderr))
-	case len(os.Args) == 3 && (os.Args[1] == withLittleMemory || os.Args[1] == withLittleTime):
-		os.Exit(runtime.ServeSmallCompiler(context.Background(), os.Args[2], os.Stdin, os.Stderr, os.Args[1] == withLittleMemory))
+	case len(os.Args) == 3 && os.Args[1] == withLittleMemory:
+		os.Exit(runtime.ServeSmallCompiler(context.Background(), os.Args[2], os.Stdin, os.Stderr))
+	case len(os.Args) == 3 && os.Args[1] == withLittleTime:
+		os.Exit(runtime.ServeSlowCompiler())
 	case corpus.IsChild():
 		os.Exit(corpus.ChildMain(compilerCommand()))
 	}

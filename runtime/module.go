@@ -17,7 +17,7 @@ import (
 // Module is a compiled consumer, with the instances that its messages run in. It is safe for concurrent use.
 type Module struct {
 	engine    *Engine
-	runtime   wazero.Runtime
+	runtime   *sharedRuntime
 	compiled  wazero.CompiledModule
 	binding   *messaging.Binding
 	info      meter.Info
@@ -71,7 +71,7 @@ func (m *Module) free(ctx context.Context) error {
 	if m.binding != nil {
 		err = errors.Join(err, m.binding.Close(ctx))
 	}
-	return errors.Join(err, m.compiled.Close(ctx))
+	return errors.Join(err, m.compiled.Close(ctx), m.engine.giveRuntimeBack(ctx, m.runtime))
 }
 
 // Invoke handles the call's messages in an instance that nothing of another call is in, unless Instances.Reuse asks for

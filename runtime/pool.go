@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/wasi/messaging"
 )
 
 // Instances says how the instances of a module are kept. The zero value gives every message a clean one.
@@ -22,6 +23,9 @@ type Instances struct {
 	// WarmUp names an exported function, () -> (), that is run once after initialisation, so that what it leaves is there
 	// in every message. "" = the one that an SDK exports as longshore:guest/warm-up@0.1.0, if there is one.
 	WarmUp string
+
+	// Draft is the draft of wasi:messaging that the module was made for. "" = what the module tells.
+	Draft messaging.Draft
 }
 
 func (o Instances) withDefaults() Instances {

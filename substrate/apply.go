@@ -204,7 +204,9 @@ func (f *redriveFrame) apply(s *state, _ uint64) {
 		s.revive(ln, r.position, &r.origin)
 		fl := &flight{position: r.position, at: f.at, origin: r.origin, key: ln.key(&r.origin)}
 		fl.origin.redriven++
-		fl.origin.operator = f.operator
+		if f.operator != "" {
+			fl.origin.operator = f.operator
+		}
 		ln.addFlight(fl)
 		s.effects.putFlight(ln, fl)
 	}

@@ -32,7 +32,7 @@ type BackupInfo struct {
 //
 // The backup holds what was published, as it was published. It doesn't hold the keys that messages were sealed with.
 //
-// Errors: those of ctx and w; ErrClosed, also if the log is closed meanwhile; ErrDamaged if the store can't be read.
+// Errors: those of ctx and w; ErrClosed, also if the log is closed meanwhile; ErrDeleting; ErrDamaged if the store can't be read.
 func (l *Log) Backup(ctx context.Context, w io.Writer) (BackupInfo, error) {
 	p, err := l.picture(ctx)
 	if err != nil {
@@ -70,6 +70,9 @@ type picture struct {
 func (l *Log) picture(ctx context.Context) (*picture, error) {
 	var p *picture
 	err := l.submit(ctx, &request{before: func(cp checkpoint) error {
+		for tenant := range l.state.erasing { // of which nothing fits together
+			return fmt.Errorf("tenant %s: %w", tenant, ErrDeleting)
+		}
 		snapshot, err := l.store.Snapshot()
 		if err != nil {
 			return closedOr(err)

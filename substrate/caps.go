@@ -71,6 +71,9 @@ func (l *Log) Tenants() []Tenant {
 		t := of(name)
 		t.Topics, t.Buckets, t.Messages, t.Bytes, t.ValueBytes = u.topics, u.buckets, u.kept.messages, u.kept.bytes, u.valueBytes
 	}
+	for name := range l.state.erasing {
+		of(name).Deleting = true
+	}
 	for r, n := range l.admission.refused {
 		t := of(r.tenant)
 		if t.Refused == nil {
@@ -197,6 +200,9 @@ func (a *admission) refundTenant(tenant string, messages int64) {
 
 // roomForTopics refuses a tenant more topics than it may have, and one that is being deleted any. Log.mu is held.
 func (l *Log) roomForTopics(tenant string, more int) error {
+	if err := l.refuseErasing(tenant); err != nil {
+		return err
+	}
 	limit := int64(limits.TopicsPerTenant)
 	if c := l.admission.caps[tenant].Topics; c > 0 {
 		limit = min(limit, c)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/substrate/internal/store"
 )
 
 // The chores drop messages that no lane needs any more, move groups that do not keep up past what retention takes from
@@ -16,6 +17,8 @@ type chores struct {
 	timer *time.Timer
 	armed bool
 	marks map[*topic][]keepMark // of topics whose messages are kept for a while, by time
+
+	erasure *store.Erasure // of the tenant that is being erased now; nil if none was begun since Open
 }
 
 func newChores() chores { return chores{timer: stoppedTimer(), marks: map[*topic][]keepMark{}} }

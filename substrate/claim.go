@@ -53,7 +53,10 @@ func (l *Log) claimOnce(ctx context.Context, ln *lane, r ClaimRequest) (result C
 	var p claimPlan
 	bytes := int64(r.MaxMessages)*takenBytes + limits.ClaimMessages*buriedBytes + limits.WindowMessages*parkedBytes
 	err = l.submit(ctx, &request{bytes: bytes, need: needLittle, prompt: p.prompt, plan: func(now time.Time) (frame, error) {
-		if ln.off() {
+		switch {
+		case l.state.existing(ln.id()) != ln:
+			return nil, nil // it was deleted meanwhile, or its tenant was
+		case ln.off():
 			return nil, ErrLaneOff
 		}
 		p = planClaim(ln, r, now)

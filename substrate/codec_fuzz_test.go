@@ -86,6 +86,8 @@ func fuzzFrames() []frame {
 		&unfenceFrame{name: lane, keys: []string{"f", "g"}},
 		&quarantineFrame{name: fuzzTopic, what: quarantineEntered, items: []*quarantined{fuzzQuarantined()}},
 		&quarantineFrame{name: fuzzTopic, what: quarantineDiscarded, items: []*quarantined{{number: 1, hash: true}}},
+		&eraseFrame{tenant: testTenant},
+		&eraseFrame{tenant: testTenant, done: true},
 	}
 }
 

@@ -110,6 +110,7 @@ func (c *committer) run() {
 			c.log.closeErr = c.close()
 			return
 		}
+		c.erase()
 		c.writeBehind()
 		c.setAlarm()
 		c.armChores()

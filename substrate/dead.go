@@ -161,6 +161,9 @@ type Redrive struct {
 	Operator string // kept with the message, opaque to the log; at most limits.OperatorBytes
 	// Admit, if not nil, is asked about each message. Those it returns an error for stay dead, and are counted as refused.
 	Admit func(Message) error
+	// Note, if not nil, returns what is kept with each message in the place of Operator, under the same bound. An error ends the
+	// redrive.
+	Note func(Message) (string, error)
 }
 
 // RedriveResult counts what a Redrive did.
@@ -175,8 +178,9 @@ func (l *Log) Redrive(ctx context.Context, tenant, name string, r Redrive) (Redr
 	}
 	err := l.eachPage(ctx, TopicName{tenant, name}, r.Filter, func(t *topic, letters []DeadLetter) (int, error) {
 		admitted := letters[:0]
+		notes := map[uint64]string{}
 		for i := range letters {
-			ok, err := l.admitRedrive(t, &letters[i], r.Admit)
+			note, ok, err := l.admitRedrive(t, &letters[i], &r)
 			if err != nil {
 				return 0, err
 			}
@@ -184,13 +188,17 @@ func (l *Log) Redrive(ctx context.Context, tenant, name string, r Redrive) (Redr
 				result.Refused++
 				continue
 			}
+			notes[letters[i].Position] = note
 			admitted = append(admitted, letters[i])
 		}
 		return l.moveDead(ctx, t, admitted, needLittle, func(ln *lane, now time.Time, items []redriven) frame {
 			if ln.off() {
 				return nil // since they were admitted
 			}
-			return &redriveFrame{name: ln.id(), at: now.UnixNano(), operator: r.Operator, items: items}
+			for i := range items {
+				items[i].origin.operator = notes[items[i].position]
+			}
+			return &redriveFrame{name: ln.id(), at: now.UnixNano(), items: items}
 		})
 	}, &result.Moved)
 	return result, err
@@ -223,19 +231,27 @@ func (l *Log) eachPage(ctx context.Context, name TopicName, f DeadLetterFilter, 
 // deadMove moves a page of dead letters and returns how many. It may use their slice.
 type deadMove func(t *topic, letters []DeadLetter) (int, error)
 
-// admitRedrive reports whether a dead letter may be delivered again. One whose message does not check never may.
-func (l *Log) admitRedrive(t *topic, d *DeadLetter, admit func(Message) error) (bool, error) {
+// admitRedrive reports whether a dead letter may be delivered again, and what is kept with it then. One whose message does not
+// check never may.
+func (l *Log) admitRedrive(t *topic, d *DeadLetter, r *Redrive) (note string, ok bool, err error) {
 	if d.Lane == "" && l.isOff(t.work) {
-		return false, nil
+		return "", false, nil
 	}
 	m, err := l.message(t, d.Position)
 	switch {
 	case err != nil && unreadable(err):
-		return false, nil
+		return "", false, nil
 	case err != nil:
-		return false, err
+		return "", false, err
+	case r.Admit != nil && r.Admit(m) != nil:
+		return "", false, nil //nolint:nilerr // it stays where it is, and the others go on
+	case r.Note == nil:
+		return r.Operator, true, nil
 	}
-	return admit == nil || admit(m) == nil, nil
+	if note, err = r.Note(m); err == nil {
+		err = limits.Check(limits.NameKeyBytes, int64(len(note)), limits.OperatorBytes)
+	}
+	return note, err == nil, err
 }
 
 // discarded is what a frame says of a dead letter that goes for good.
@@ -271,7 +287,7 @@ func (l *Log) moveDead(
 	for name, some := range byLane {
 		here := 0
 		err := l.submit(ctx, &request{bytes: movesPerFrame * movedBytes, need: n, plan: func(now time.Time) (frame, error) {
-			ln := l.state.lane(laneName{t.name, name})
+			ln := l.state.existing(laneName{t.name, name})
 			if ln == nil || ln.closing {
 				return nil, nil
 			}

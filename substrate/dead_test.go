@@ -3,6 +3,7 @@ package substrate
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -196,4 +197,34 @@ func TestDeadMessage(t *testing.T) {
 		_, err := l.DeadMessage(t.Context(), DeadLetter{Tenant: testTenant, Topic: "none", ID: letters[0].ID, Position: 1})
 		require.ErrorIs(t, err, ErrNotFound)
 	})
+}
+
+func TestRedriveNotes(t *testing.T) {
+	dir := t.TempDir()
+	l := openLog(t, dir)
+	publish(t, l, testTopic, "a", "b", "c")
+	for _, d := range claim(t, l, testTopic, 3) {
+		settle(t, l, d, Bury, "bad")
+	}
+	note := func(m Message) (string, error) { return "note of " + string(m.Payload), nil }
+	r, err := l.Redrive(t.Context(), testTenant, testTopic, Redrive{Filter: DeadLetterFilter{Limit: 2}, Operator: "not this", Note: note})
+	require.NoError(t, err)
+	require.Equal(t, RedriveResult{Moved: 2}, r)
+	crashed := reopenCrashed(t, dir)
+	for _, log := range []*Log{l, crashed} {
+		for _, d := range claim(t, log, testTopic, 3) {
+			require.Equal(t, "note of "+string(d.Message.Payload), d.Operator)
+			settle(t, log, d, Bury, "again")
+		}
+	}
+	_, err = l.Redrive(t.Context(), testTenant, testTopic, Redrive{Note: func(Message) (string, error) { return strings.Repeat("x", limits.OperatorBytes+1), nil }})
+	require.ErrorIs(t, err, &limits.Error{Name: limits.NameKeyBytes})
+	s := stats(t, l, testTopic)
+	require.Equal(t, int64(3), s.DeadLetters)
+	r, err = l.Redrive(t.Context(), testTenant, testTopic, Redrive{})
+	require.NoError(t, err)
+	require.Equal(t, RedriveResult{Moved: 3}, r)
+	for _, d := range claim(t, l, testTopic, 3) {
+		require.Empty(t, d.Operator, "of the last redrive, not of the one before")
+	}
 }

@@ -26,6 +26,6 @@
 // lane.go, stream.go and ordering.go; fences.go keeps the fence marks of lanes; values.go reads and commits
 // the values that guests keep, and values_state.go knows when they changed; effects.go gathers what the store is owed and
 // writebehind.go writes it; lookup.go reads messages back; ready.go wakes claimers; chores.go drops what nobody needs;
-// running.go notes what is being handled, and suspect.go what a crash makes of it; backup.go writes the log to a stream,
+// caps.go and usage.go bound and count what a tenant keeps, and erase.go deletes a tenant; running.go notes what is being handled, and suspect.go what a crash makes of it; backup.go writes the log to a stream,
 // and restore.go makes one of that.
 package substrate

@@ -50,9 +50,10 @@ type effects struct {
 	keys      map[keyRef]*firstUse      // to put; nil to delete
 	topics    map[*topic]struct{}
 	values    *pendingValues
-	bytes     int64 // of the messages and values to put
-	freed     int64 // bytes of what is deleted from the store
-	lastBytes int64 // an upper bound of the bytes of the rest, which one transaction has to hold
+	erasures  map[string]uint64 // records that tenants are being erased, to put with their frames; 0 to delete
+	bytes     int64             // of the messages and values to put
+	freed     int64             // bytes of what is deleted from the store
+	lastBytes int64             // an upper bound of the bytes of the rest, which one transaction has to hold
 
 	// recovering says that the store may hold messages of a batch that a crash cut short: then none is young.
 	recovering bool
@@ -80,6 +81,7 @@ func newEffectsFor(messages int) *effects {
 		keys:     map[keyRef]*firstUse{},
 		topics:   map[*topic]struct{}{},
 		values:   newPendingValues(),
+		erasures: map[string]uint64{},
 	}
 }
 
@@ -87,7 +89,7 @@ func newEffectsFor(messages int) *effects {
 func (e *effects) ops() int {
 	return len(e.messages) + len(e.done) + len(e.flights) + len(e.landed) + len(e.dead) + len(e.topics) +
 		len(e.hidden) + len(e.shown) + len(e.expiring) + len(e.keys) + len(e.parked) + len(e.pointers) + len(e.ended) + len(e.fences) +
-		len(e.entries) + len(e.places) + e.values.count()
+		len(e.entries) + len(e.places) + e.values.count() + len(e.erasures)
 }
 
 // full reports whether the effects have grown to what one batch, or the memory for them, may hold.
@@ -269,6 +271,7 @@ type batch struct {
 	until  map[*topic]uint64       // per topic the last position that the batch holds
 	record []byte                  // the checkpoint
 	freed  int64                   // bytes of what it deletes
+	erase  *store.Erasure          // a step to do before; nil for none
 	sync   bool                    // to be made durable
 	synced bool                    // storing it made the batches before it durable
 }
@@ -294,6 +297,7 @@ func (e *effects) cut(cp checkpoint) *batch {
 	e.cutValues(b)
 	e.cutState(b)
 	e.cutOptions(b)
+	e.cutErasures(b)
 	return b
 }
 

@@ -13,7 +13,7 @@ import (
 //	3 settle   n, (tenant, topic, lane, position, verdict, flags (1 keep), at ns, reason, receipt)* | as publish
 //	4 extend   tenant, topic, lane, position | until ns
 //	5 topic    tenant, topic | flags (1 paused) | policy
-//	6 redrive  tenant, topic, lane | at ns | operator | n, (position, origin)*
+//	6 redrive  tenant, topic, lane | at ns | operator or "" | n, (position, origin with the operator)*
 //	7 discard  tenant, topic, lane | n, (position, payload bytes, priority, key)* | flags (1 keep)
 //	8 ripen    first position | n, (tenant, topic, due ns, number of its id)*
 //	9 expire   died ns | n, (tenant, topic, lane, position, reason)*
@@ -25,8 +25,9 @@ import (
 //	15 unfence tenant, topic, lane | n, key*
 //	16 quarantine tenant, topic | what | n, (flags (1 number is a hash) | number | quarantine entry without version and places)*  frame_quarantine.go
 //	17 settle and store  as settle | n, (tenant, bucket, key, flags (1 deleted), value)*           frame_values.go
+//	18 erase   tenant | flags (1 done)                                                            frame_erase.go
 //
-// Version 2 had the same frames but for kind 18. Version 1 had neither the flags of settle and discard nor what stands behind the buried of a claim.
+// Version 2 had the same frames but for kind 18, and in those of kind 6 one operator for all. Version 1 had neither the flags of settle and discard nor what stands behind the buried of a claim.
 //
 // Everything in it is absolute (a time, an attempt, a position), so that applying it needs nothing but the state.
 type frame interface {
@@ -58,6 +59,8 @@ const (
 	kindQuarantine = 16
 
 	kindSettleValues = 17
+
+	kindErase = 18
 )
 
 type (
@@ -148,7 +151,7 @@ type (
 	redriveFrame struct {
 		name     laneName
 		at       int64
-		operator string
+		operator string // of all items, in frames of older programs; "": that of each item's origin
 		items    []redriven
 	}
 
@@ -362,6 +365,9 @@ func (d *decoder) redrive() *redriveFrame {
 	f.items = make([]redriven, d.count(6))
 	for i := range f.items {
 		f.items[i] = redriven{position: d.uint(), origin: d.origin()}
+		if d.format < 3 { // it has the operator of the redrive before
+			f.items[i].origin.operator = f.operator
+		}
 	}
 	return f
 }
@@ -435,6 +441,8 @@ func decodeFrame(kind uint8, body []byte) (frame, error) {
 		f = &unfenceFrame{name: d.laneName(), keys: d.strings()}
 	case kindQuarantine:
 		f = d.quarantineFrame()
+	case kindErase:
+		f = d.erase()
 	default:
 		return nil, fmt.Errorf("frame of kind %d was written by a newer program", kind)
 	}

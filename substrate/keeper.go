@@ -11,6 +11,9 @@ import (
 type housekeeping struct {
 	idle  time.Duration // that the store has nothing to do before that; 0 means limits.ReclaimIdle
 	bytes int64         // deleted since the last time; 0 means limits.ReclaimBytes
+
+	eraseKeys int    // of a tenant that are deleted with one batch; 0 means limits.EraseKeys
+	erasing   func() // told before each such batch; tests look at what is on disk then
 }
 
 func (h housekeeping) withDefaults() housekeeping {
@@ -19,6 +22,9 @@ func (h housekeeping) withDefaults() housekeeping {
 	}
 	if h.bytes == 0 {
 		h.bytes = limits.ReclaimBytes
+	}
+	if h.eraseKeys == 0 {
+		h.eraseKeys = limits.EraseKeys
 	}
 	return h
 }

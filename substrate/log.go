@@ -51,7 +51,8 @@ type Log struct {
 	admission *admission
 	flushing  *batch // what the write-behind is storing now
 	waiters   map[TopicName]chan struct{}
-	unflushed map[TopicName]int64 // publishes and acknowledgements of relaxed topics that are not on disk yet
+	deleting  map[string]*deletion // by tenant
+	unflushed map[TopicName]int64  // publishes and acknowledgements of relaxed topics that are not on disk yet
 
 	tails     tails
 	queue     *queue
@@ -123,6 +124,7 @@ func (l *Log) start() {
 	l.stop, l.stopped, l.failed = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	l.waiters = map[TopicName]chan struct{}{}
 	l.unflushed = map[TopicName]int64{}
+	l.deleting = map[string]*deletion{}
 	l.tails.answered = l.state.nextPosition
 	l.committer = newCommitter(l)
 	go l.committer.run()
@@ -143,6 +145,8 @@ type Recovered struct {
 	DeadLetters int64
 	Frames      int // of the journal, that the store did not have yet
 	Crashed     int // messages that were being handled when the process before ended
+	// Deleted are the tenants whose deletion was under way: nothing is left of them in the log. See DeleteTenant.
+	Deleted []string
 }
 
 // Recovered returns what Open found.

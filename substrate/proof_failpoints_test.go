@@ -40,6 +40,7 @@ var trials = []trial{
 	{point: "journal.zero", phase: "work", most: 1, after: "journal.synced"},
 	{point: "behind.cut", phase: "work", most: 6},
 	{point: "store.early", phase: "work", most: 6},
+	{point: "store.erase", phase: "work", most: 6},
 	{point: "store.last", phase: "work", most: 6},
 	{point: "store.written", phase: "work", most: 6},
 	{point: "store.sync", phase: "work", most: 4},

@@ -28,7 +28,7 @@ type workload struct {
 }
 
 func (w *workload) run(ctx context.Context, seed uint64) {
-	jobs := []func(context.Context, *rand.Rand) error{w.publish, w.publish, w.consume, w.consume, w.consume, w.operate}
+	jobs := []func(context.Context, *rand.Rand) error{w.publish, w.publish, w.consume, w.consume, w.consume, w.operate, w.pass}
 	var all sync.WaitGroup
 	for i, job := range jobs {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))
@@ -41,6 +41,21 @@ func (w *workload) run(ctx context.Context, seed uint64) {
 		})
 	}
 	all.Wait()
+}
+
+// pass lets a tenant come and go. What becomes of it is no part of the history; the others must not notice.
+func (w *workload) pass(ctx context.Context, rng *rand.Rand) error {
+	var msgs []Message
+	for i := range 1 + rng.IntN(20) {
+		m := w.log.newMessage(fmt.Sprint("passing/", i%3), "passing")
+		m.Tenant = "passing"
+		msgs = append(msgs, m)
+	}
+	if _, err := w.log.Publish(ctx, msgs...); err != nil {
+		return err
+	}
+	time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond)
+	return w.log.DeleteTenant(ctx, "passing", nil)
 }
 
 // relax makes one of the topics a relaxed one.

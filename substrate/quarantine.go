@@ -150,6 +150,9 @@ func (l *Log) DiscardQuarantined(ctx context.Context, tenant, topic string, f Qu
 func (l *Log) discardEntries(ctx context.Context, t *topic, list []*quarantined) (n int, err error) {
 	err = l.submit(ctx, &request{bytes: quarantineBytes, need: needNothing, plan: func(time.Time) (frame, error) {
 		f := &quarantineFrame{name: t.name, what: quarantineDiscarded}
+		if l.state.topics[t.name] != t {
+			return nil, nil
+		}
 		for _, q := range list {
 			if q.hash && t.strays[q.number] != nil || !q.hash && t.quarantined.has(q.number) {
 				f.items = append(f.items, &quarantined{number: q.number, hash: q.hash, payloadBytes: q.payloadBytes})

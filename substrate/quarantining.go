@@ -141,6 +141,9 @@ func (l *Log) tryQuarantine(ctx context.Context, t *topic, found []*quarantined)
 // planQuarantine returns the frame for those messages that a lane may still deliver, or nil.
 func (l *Log) planQuarantine(t *topic, found []*quarantined, now time.Time) (*quarantineFrame, error) {
 	f := &quarantineFrame{name: t.name, what: quarantineEntered}
+	if l.state.topics[t.name] != t {
+		return nil, nil
+	}
 	for _, q := range found {
 		o, err := l.originOf(t, q.number)
 		if err != nil {

@@ -75,13 +75,14 @@ type recovery struct {
 
 	ran     map[runningNote]struct{} // what ran when the process before ended
 	crashed int                      // flights among that
+	deleted []string                 // tenants whose erasure is finished here
 
 	damaged []*delayed // whose records do not check, so that only the due time and the number are known
 }
 
 // recovered sums up what was found.
 func (r *recovery) recovered() Recovered {
-	sum := Recovered{Topics: len(r.state.topics), Frames: r.frames, Crashed: r.crashed}
+	sum := Recovered{Topics: len(r.state.topics), Frames: r.frames, Crashed: r.crashed, Deleted: r.deleted}
 	for _, t := range r.state.topics {
 		sum.Backlog += t.work.backlog() + t.hidden
 		t.eachLane(func(ln *lane) bool {
@@ -109,6 +110,9 @@ func load(st *store.Store) (*recovery, error) {
 	}
 	r.state.nextPosition = r.checkpoint.nextPosition
 	r.stored = r.checkpoint.nextPosition
+	if err := r.eraseLeft(); err != nil {
+		return nil, err
+	}
 	if r.ahead.tenant, r.ahead.topic, r.ahead.position, err = st.LastFrom(r.stored); err != nil {
 		return nil, err
 	}
@@ -241,6 +245,9 @@ func (r *recovery) replay(f journal.Frame) (err error) {
 	if err := failpoint.Hit("recover.replay"); err != nil {
 		return err
 	}
+	if e, is := decoded.(*eraseFrame); is {
+		return r.replayErase(e, f.Number)
+	}
 	decoded.apply(r.state, f.Number)
 	r.checkpoint.frame = f.Number
 	r.frames++
@@ -275,6 +282,7 @@ func (r *recovery) finish(j *journal.Journal) error {
 		return err
 	}
 	r.quarantineDamaged()
+	r.endErasures()
 	if err := r.voidLeases(time.Now().UnixNano()); err != nil {
 		return err
 	}

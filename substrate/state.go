@@ -19,6 +19,7 @@ type state struct {
 	policies     bool                // a topic has, or had, a stored policy
 	watched      map[*topic]struct{} // topics that the sweep has to look at: all that have groups, or something to sweep
 	values       values
+	erasing      map[string]struct{} // tenants that are being erased: they have no topics, and get none
 }
 
 func newState() *state {
@@ -30,6 +31,7 @@ func newState() *state {
 		touched:      map[*topic]struct{}{},
 		watched:      map[*topic]struct{}{},
 		values:       newValues(),
+		erasing:      map[string]struct{}{},
 	}
 }
 

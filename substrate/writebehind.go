@@ -52,7 +52,16 @@ func (w *writeBehind) abandon() {
 
 func (l *Log) storeBatch(b *batch) error {
 	var err error
-	if b.synced, err = l.store.Write(b.early, b.last, b.record); err != nil {
+	if b.erase != nil {
+		if l.housekeeping.erasing != nil {
+			l.housekeeping.erasing()
+		}
+		b.synced, err = l.store.Erase(b.erase, l.housekeeping.eraseKeys, b.early, b.last, b.record)
+		b.freed += b.erase.Bytes
+	} else {
+		b.synced, err = l.store.Write(b.early, b.last, b.record)
+	}
+	if err != nil {
 		return err
 	}
 	if b.sync {
@@ -124,6 +133,9 @@ func (c *committer) cut(sync bool) error {
 	l.state.effects = newEffectsFor(len(l.state.effects.messages))
 	l.flushing = b
 	l.mu.Unlock()
+	if e := c.chores.erasure; e != nil && !e.Done {
+		b.erase = e
+	}
 	if b.sync = sync || w.unsynced >= l.maxCommitBytes; b.sync {
 		w.unsynced = 0
 	}

@@ -6,7 +6,7 @@
 // The guests are built from source when it runs, with clang and the go command. wasmtime is the only reason for cgo.
 //
 // main.go chooses what is run; workloads.go and guests.go are what guests do; own.go, plain.go, wasmtime.go and pooled.go
-// run them; fuel.go, clean.go, stall.go and host.go measure one thing each; figures.go computes and prints; profile.go
+// run them; fuel.go, clean.go, collect.go, stall.go and host.go measure one thing each; figures.go computes and prints; profile.go
 // says where the time goes.
 package main
 

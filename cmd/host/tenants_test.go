@@ -80,6 +80,25 @@ func TestBearers(t *testing.T) {
 	code, _ = call(http.MethodGet, found[1]+"/admin/v1/topics", "")
 	require.Equal(t, http.StatusUnauthorized, code)
 	require.NotContains(t, p.stderr.String(), "eyJ", "no token is logged")
+
+	// What the config says of tenants counts without a new start, and one that is wrong changes nothing.
+	reload := func(config, logged string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "longshore.yaml"), []byte(config), 0o600))
+		before := strings.Count(p.stderr.String(), logged)
+		require.NoError(t, p.cmd.Process.Signal(syscall.SIGHUP))
+		require.Eventually(t, func() bool { return strings.Count(p.stderr.String(), logged) > before }, 20*time.Second, 20*time.Millisecond)
+	}
+	const read = "issuers, grants and caps of tenants are read"
+	reload(tenantsConfig+"    grunts: []\n", "the host config is not read")
+	require.Equal(t, http.StatusCreated, publish(token("shop-1")))
+	reload(strings.Replace(tenantsConfig, "idp:shop-*", "idp:other", 1), read)
+	require.Equal(t, http.StatusForbidden, publish(token("shop-1")), "the grant is taken away")
+	require.Equal(t, http.StatusCreated, publish(token("other")))
+	reload(strings.Replace(tenantsConfig, "audience: longshore", "audience: elsewhere", 1), read)
+	require.Equal(t, http.StatusUnauthorized, publish(token("shop-1")), "the issuer is another")
+	reload(tenantsConfig+"    caps: {messages: 4}\n", read)
+	require.Equal(t, http.StatusCreated, publish(token("shop-1")))
+	require.Equal(t, http.StatusInsufficientStorage, publish(token("shop-1")))
 	require.Contains(t, ok(t, dir, "keys", "list"), "seal   EdDSA      signs")
 	require.Zero(t, p.signal(t, syscall.SIGTERM))
 }

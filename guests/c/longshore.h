@@ -190,6 +190,31 @@ typedef struct {
 } ls_delivery_info;
 typedef struct { bool is_some; ls_delivery_info value; } ls_maybe_delivery_info;
 
+/* ---- requests ---- */
+
+/* How long a request waits, and for how many replies; all zero is for one, as long as the call has time. */
+typedef struct { uint32_t timeout_ms, replies; } ls_request_options;
+
+/* The replies to a request, or why there are none. */
+typedef struct { ls_error error; const ls_message *items; size_t count; } ls_replies;
+
+/* ---- values ---- */
+
+/* Why a bucket didn't do what it was asked; LS_VALUE_OTHER has a text. */
+typedef enum { LS_NO_SUCH_STORE, LS_ACCESS_DENIED, LS_VALUE_OTHER } ls_value_case;
+typedef struct {
+  uint8_t error; /* an ls_value_case */
+  ls_text text;
+} ls_value_error;
+
+typedef struct { bool failed; ls_value_error error; } ls_stored;
+typedef struct { bool failed; union { uint32_t bucket; ls_value_error error; }; } ls_opened;
+typedef struct { bool failed; union { ls_maybe_text value; ls_value_error error; }; } ls_value;
+typedef struct { bool failed; union { bool exists; ls_value_error error; }; } ls_existence;
+typedef struct { bool failed; union { ls_texts keys; ls_value_error error; }; } ls_keys_result;
+
+/* ---- outcomes ---- */
+
 /* What an outcome handler or a batch handler decides for a message. */
 typedef enum { LS_ACK, LS_RETRY, LS_REJECT, LS_SKIP } ls_outcome_case;
 typedef struct {
@@ -237,6 +262,10 @@ typedef struct { ls_text topic; uint32_t message; ls_abi_maybe_options_ options;
 typedef struct { uint32_t client; ls_text topic; uint32_t message; ls_abi_maybe_options_ options; } ls_abi_publish_;
 typedef struct { const ls_outcome *items; size_t count; } ls_abi_list_;
 typedef struct { bool is_error; union { ls_abi_list_ outcomes; ls_abi_error_ error; }; } ls_abi_outcomes_;
+typedef struct { const uint32_t *items; size_t count; } ls_abi_handles_;
+typedef struct { bool is_error; union { ls_abi_handles_ replies; ls_abi_error_ error; }; } ls_abi_replies_;
+typedef struct { ls_texts keys; ls_maybe_number cursor; } ls_abi_page_;
+typedef struct { bool failed; union { ls_abi_page_ page; ls_value_error error; }; } ls_abi_keys_;
 
 LS_LAYOUT_(ls_abi_client_, 16, client, 4);
 LS_LAYOUT_(ls_abi_unit_, 16, error, 4);
@@ -244,6 +273,12 @@ LS_LAYOUT_(ls_abi_maybe_options_, 152, value, 8);
 LS_LAYOUT_(ls_abi_outgoing_, 168, options, 16);
 LS_LAYOUT_(ls_abi_publish_, 168, options, 16);
 LS_LAYOUT_(ls_abi_outcomes_, 16, outcomes, 4);
+LS_LAYOUT_(ls_abi_replies_, 16, replies, 4);
+LS_LAYOUT_(ls_stored, 16, error, 4);
+LS_LAYOUT_(ls_opened, 16, bucket, 4);
+LS_LAYOUT_(ls_value, 16, value, 4);
+LS_LAYOUT_(ls_existence, 16, exists, 4);
+LS_LAYOUT_(ls_abi_keys_, 32, page, 8);
 
 /* ---- imports ---- */
 
@@ -252,6 +287,8 @@ LS_LAYOUT_(ls_abi_outcomes_, 16, outcomes, 4);
 #define LS_TYPES_ "wasi:messaging/types@0.2.0-draft"
 #define LS_PUBLISHER_ "longshore:messaging/publisher@0.1.0"
 #define LS_DELIVERY_ "longshore:messaging/delivery@0.1.0"
+#define LS_REQUEST_REPLY_ "wasi:messaging/request-reply@0.2.0-draft"
+#define LS_STORE_ "wasi:keyvalue/store@0.2.0-draft"
 
 LS_EXTERN_ void ls_abi_connect_(const char *, size_t, ls_abi_client_ *) LS_IMPORT_(LS_TYPES_, "[static]client.connect");
 LS_EXTERN_ void ls_abi_drop_client_(uint32_t) LS_IMPORT_(LS_TYPES_, "[resource-drop]client");
@@ -277,6 +314,25 @@ LS_EXTERN_ uint64_t ls_abi_time_left_(void) LS_IMPORT_(LS_DELIVERY_, "time-left"
 LS_EXTERN_ uint32_t ls_abi_draining_(void) LS_IMPORT_(LS_DELIVERY_, "draining");
 LS_EXTERN_ void ls_abi_log_(uint32_t, const uint8_t *, size_t, const uint8_t *, size_t)
     LS_IMPORT_("wasi:logging/logging@0.1.0-draft", "log");
+LS_EXTERN_ uint32_t ls_abi_new_options_(void) LS_IMPORT_(LS_REQUEST_REPLY_, "[constructor]request-options");
+LS_EXTERN_ void ls_abi_set_timeout_(uint32_t, uint32_t)
+    LS_IMPORT_(LS_REQUEST_REPLY_, "[method]request-options.set-timeout-ms");
+LS_EXTERN_ void ls_abi_set_replies_(uint32_t, uint32_t)
+    LS_IMPORT_(LS_REQUEST_REPLY_, "[method]request-options.set-expected-replies");
+LS_EXTERN_ void ls_abi_request_(uint32_t, const uint8_t *, size_t, uint32_t, uint32_t, uint32_t, ls_abi_replies_ *)
+    LS_IMPORT_(LS_REQUEST_REPLY_, "request");
+LS_EXTERN_ void ls_abi_reply_(uint32_t, uint32_t, ls_abi_unit_ *) LS_IMPORT_(LS_REQUEST_REPLY_, "reply");
+LS_EXTERN_ void ls_abi_open_(const uint8_t *, size_t, ls_opened *) LS_IMPORT_(LS_STORE_, "open");
+LS_EXTERN_ void ls_abi_get_(uint32_t, const uint8_t *, size_t, ls_value *) LS_IMPORT_(LS_STORE_, "[method]bucket.get");
+LS_EXTERN_ void ls_abi_set_(uint32_t, const uint8_t *, size_t, const uint8_t *, size_t, ls_stored *)
+    LS_IMPORT_(LS_STORE_, "[method]bucket.set");
+LS_EXTERN_ void ls_abi_delete_(uint32_t, const uint8_t *, size_t, ls_stored *)
+    LS_IMPORT_(LS_STORE_, "[method]bucket.delete");
+LS_EXTERN_ void ls_abi_exists_(uint32_t, const uint8_t *, size_t, ls_existence *)
+    LS_IMPORT_(LS_STORE_, "[method]bucket.exists");
+LS_EXTERN_ void ls_abi_list_keys_(uint32_t, uint32_t, uint64_t, ls_abi_keys_ *)
+    LS_IMPORT_(LS_STORE_, "[method]bucket.list-keys");
+LS_EXTERN_ void ls_abi_config_(const uint8_t *, size_t, ls_value *) LS_IMPORT_("wasi:config/store@0.2.0-draft", "get");
 
 /* ---- memory ---- */
 
@@ -702,6 +758,118 @@ static inline ls_message ls_lift_(uint32_t handle) {
   if (metadata.is_some) m.metadata = metadata.value;
   return m;
 }
+
+/* ---- requests ---- */
+
+/* Publishes a message at once, and waits for replies to it: until as many came as are expected, or until the time is over, which
+   gives those that came; without any, the error is LS_TIMEOUT. options may be NULL. ls_delivery says who replied. A request isn't
+   undone if the handler fails afterwards, and made again when the message is delivered again. */
+static inline ls_replies ls_request(ls_text topic, const ls_message *m, const ls_request_options *options) {
+  ls_replies replies = LS_ZERO;
+  replies.error = ls_connect_();
+  if (replies.error.error != LS_NO_ERROR) return replies;
+  uint32_t handle = options ? ls_abi_new_options_() : 0;
+  if (options && options->timeout_ms > 0) ls_abi_set_timeout_(handle, options->timeout_ms);
+  if (options && options->replies > 0) ls_abi_set_replies_(handle, options->replies);
+  uint32_t message = ls_lower_(m);
+  ls_abi_replies_ answer;
+  ls_abi_request_(ls_state.client, topic.bytes, topic.size, message, options != 0, handle, &answer);
+  ls_published_(message, m);
+  if (answer.is_error) {
+    replies.error = ls_lift_error_(&answer.error);
+    return replies;
+  }
+  ls_message *items = (ls_message *)ls_alloc(answer.replies.count * sizeof(ls_message));
+  for (size_t i = 0; i < answer.replies.count; i++) items[i] = ls_lift_(answer.replies.items[i]);
+  replies.items = items;
+  replies.count = answer.replies.count;
+  return replies;
+}
+
+/* Publishes an answer to a delivered message, for whoever waits for it, when the handler has answered LS_OK. */
+static inline ls_error ls_reply(const ls_message *to, const ls_message *m) {
+  if (to->handle == 0) return ls_fail(LS_OTHER, LS("only a message that is being handled can be replied to"));
+  ls_abi_unit_ answer;
+  ls_abi_reply_(to->handle, ls_lower_(m), &answer);
+  return answer.is_error ? ls_lift_error_(&answer.error) : LS_OK;
+}
+
+/* ---- values, which belong to the consumer's tenant ---- */
+
+/* Says in words why a bucket didn't do what it was asked. */
+static inline ls_text ls_describe_value(const ls_value_error *e) {
+  if (e->error == LS_NO_SUCH_STORE) return LS("no-such-store");
+  return e->error == LS_ACCESS_DENIED ? LS("access-denied") : ls_concat(LS("other: "), e->text);
+}
+
+/* Opens a bucket that the manifest grants, until the handler returns. A handler is one transaction: it reads what it wrote, and
+   what it wrote is stored when it has answered LS_OK, with what it published, or not at all. */
+static inline ls_opened ls_open_bucket(ls_text name) {
+  ls_opened opened;
+  ls_abi_open_(name.bytes, name.size, &opened);
+  return opened;
+}
+
+/* Returns the value under a key, which may be absent. */
+static inline ls_value ls_get(uint32_t bucket, ls_text key) {
+  ls_value value;
+  ls_abi_get_(bucket, key.bytes, key.size, &value);
+  return value;
+}
+
+/* Sets the value under a key, which is 1 to 256 bytes of UTF-8. */
+static inline ls_stored ls_set(uint32_t bucket, ls_text key, ls_text value) {
+  ls_stored stored;
+  ls_abi_set_(bucket, key.bytes, key.size, value.bytes, value.size, &stored);
+  return stored;
+}
+
+/* Deletes the value under a key, if there is one. */
+static inline ls_stored ls_delete(uint32_t bucket, ls_text key) {
+  ls_stored stored;
+  ls_abi_delete_(bucket, key.bytes, key.size, &stored);
+  return stored;
+}
+
+/* Says whether there is a value under a key. */
+static inline ls_existence ls_exists(uint32_t bucket, ls_text key) {
+  ls_existence existence;
+  ls_abi_exists_(bucket, key.bytes, key.size, &existence);
+  return existence;
+}
+
+/* Returns all keys of a bucket, in the order of their bytes. The host gives a few hundred at a time. */
+static inline ls_keys_result ls_keys(uint32_t bucket) {
+  ls_keys_result result = LS_ZERO;
+  ls_maybe_number cursor = LS_ZERO;
+  do {
+    ls_abi_keys_ page;
+    ls_abi_list_keys_(bucket, cursor.is_some, cursor.value, &page);
+    if (page.failed) {
+      result.failed = true;
+      result.error = page.error;
+      return result;
+    }
+    ls_texts more = page.page.keys;
+    ls_text *all = (ls_text *)ls_alloc((result.keys.count + more.count) * sizeof(ls_text));
+    for (size_t i = 0; i < result.keys.count; i++) all[i] = result.keys.items[i];
+    for (size_t i = 0; i < more.count; i++) all[result.keys.count + i] = more.items[i];
+    result.keys.items = all;
+    result.keys.count += more.count;
+    cursor = page.page.cursor;
+  } while (cursor.is_some);
+  return result;
+}
+
+/* Returns what the manifest says for a key under config, which may be absent. */
+static inline ls_maybe_text ls_config(ls_text key) {
+  ls_value value;
+  ls_maybe_text none = LS_ZERO;
+  ls_abi_config_(key.bytes, key.size, &value);
+  return value.failed ? none : value.value;
+}
+
+/* ---- the end of a delivery ---- */
 
 /* Ends a delivery: its handles go. */
 static inline void ls_end_(const ls_message *messages, size_t count) {

@@ -25,7 +25,7 @@ type testCase struct {
 func cases() []testCase {
 	var all []testCase
 	for _, some := range [][]testCase{
-		echoes(), batches(), refusals(), optionCases(), deliveries(), logs(), failures(), outcomes(), batchesOfDeliveries(),
+		echoes(), batches(), refusals(), optionCases(), deliveries(), logs(), failures(), outcomes(), batchesOfDeliveries(), requests(), stored(),
 	} {
 		all = append(all, some...)
 	}

@@ -139,12 +139,6 @@ func TestGo(t *testing.T) {
 	t.Run("TheWarmUpWasRun", func(t *testing.T) {
 		testCase{give: one(text("warm", "")), want: one(text("out", "warm"))}.run(t, module)
 	})
-	t.Run("Values", func(t *testing.T) {
-		testCase{give: one(text("values", "one two three")), want: one(text("out", valuesReport))}.run(t, module)
-	})
-	for _, c := range requests() {
-		t.Run(c.name, func(t *testing.T) { c.run(t, module) })
-	}
 	t.Run("EachMessageDrawsItsOwnRandomNumbers", func(t *testing.T) { randomness(t, module) })
 }
 
@@ -178,7 +172,7 @@ func (c testCase) run(t *testing.T, module *runtime.Module) {
 	t.Helper()
 	var log strings.Builder
 	call := messaging.NewCall(messaging.CallOptions{
-		Message: c.give[0], More: c.give[1:], Limits: patient(), Admit: admit(), Store: shelf{"before": "it"},
+		Message: c.give[0], More: c.give[1:], Limits: patient(), Admit: admit(), Store: shelf{"before": "it"}, Config: settings(),
 		Request: ask, Reply: answer,
 		Log: func(stream string, line []byte) { fmt.Fprintf(&log, "%s|%s\n", stream, line) },
 	})

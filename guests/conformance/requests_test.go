@@ -8,7 +8,7 @@ import (
 	"github.com/longshore/longshore/wasi/messaging"
 )
 
-// requests are the cases of an SDK that has request and reply.
+// requests are the cases of request and reply.
 func requests() []testCase {
 	asking := full()
 	asking.Topic, asking.Info = "reply", &messaging.Info{ID: "m-1", ReplyTo: "inbox-7"}

@@ -45,3 +45,16 @@ func (s shelf) List(_ context.Context, _, after string) (keys []string, more boo
 // valuesReport is what a guest that was given "one two three" reports of a shelf that has a value under "before".
 const valuesReport = "access-denied\n4 before empty key1 key2\n" +
 	"key0 false false \"\"\nkey1 true true \"two\"\nempty true true \"\"\nbefore true true \"it\"\nother: no key"
+
+// settings is what the manifest says under config.
+func settings() []messaging.Pair {
+	return []messaging.Pair{{Key: "greeting", Value: "häl✓lo"}, {Key: "empty", Value: ""}}
+}
+
+// stored are the cases of what a consumer is given beside messages: values and configuration.
+func stored() []testCase {
+	return []testCase{
+		{name: "Values", give: one(text("values", "one two three")), want: one(text("out", valuesReport))},
+		{name: "Config", give: one(text("config", "greeting empty absent")), want: one(text("report", "greeting: häl✓lo\nempty: \nabsent: nothing\n"))},
+	}
+}

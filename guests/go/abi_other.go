@@ -30,6 +30,7 @@ func abiRequestOptionsSetReplies(uint32, uint32)               { panic(noHost) }
 func abiRequest(uint32, string, uint32, uint32, uint32, *area) { panic(noHost) }
 func abiReply(uint32, uint32, *area)                           { panic(noHost) }
 
+func abiConfigGet(string, *area)                        { panic(noHost) }
 func abiStoreOpen(string, *area)                        { panic(noHost) }
 func abiBucketDrop(uint32)                              { panic(noHost) }
 func abiBucketGet(uint32, string, *area)                { panic(noHost) }

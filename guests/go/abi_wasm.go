@@ -73,6 +73,9 @@ func abiDraining() uint32
 //go:wasmimport wasi:logging/logging@0.1.0-draft log
 func abiLog(level uint32, context, text string)
 
+//go:wasmimport wasi:config/store@0.2.0-draft get
+func abiConfigGet(key string, ret *area)
+
 //go:wasmimport wasi:keyvalue/store@0.2.0-draft open
 func abiStoreOpen(name string, ret *area)
 

@@ -10,8 +10,11 @@
 // the module has. What a handler publishes is committed when it has returned, together with the acknowledgement; one that throws
 // has published nothing. Each message meets the module as it was after its top level ran, unless the manifest says
 // otherwise: keep nothing in variables.
+import { get as configured } from "wasi:config/store@0.2.0-draft";
+import { open } from "wasi:keyvalue/store@0.2.0-draft";
 import { log as hostLog } from "wasi:logging/logging@0.1.0-draft";
 import { send as hostSend } from "wasi:messaging/producer@0.2.0-draft";
+import { reply as hostReply, request as hostRequest, RequestOptions } from "wasi:messaging/request-reply@0.2.0-draft";
 import { Client, Message as HostMessage } from "wasi:messaging/types@0.2.0-draft";
 import * as host from "longshore:messaging/delivery@0.1.0";
 import * as publisher from "longshore:messaging/publisher@0.1.0";
@@ -104,13 +107,20 @@ export function failureOf(thrown) {
 }
 
 /** Calls the host; what it throws goes through wrap. */
-function called(wrap, call) {
+function caught(wrap, call) {
   try {
-    client ??= Client.connect("default");
     return call();
   } catch (e) {
     throw wrap(e.payload ?? e);
   }
+}
+
+/** Calls the host with the delivery's client, which the first such call opens. */
+function called(wrap, call) {
+  return caught(wrap, () => {
+    client ??= Client.connect("default");
+    return call();
+  });
 }
 
 const failure = (e) => (e.tag ? new Failure(e.tag, e.val) : e);
@@ -175,6 +185,83 @@ export function accepted(results) {
 export function publishAtomic(batch) {
   return called(refusal, () => publisher.publishAtomic(client, lowerBatch(batch)));
 }
+
+/**
+ * Publishes a message at once, and waits for replies to it: returns them, as messages, once as many came as are expected (replies,
+ * 1 if undefined), or those that came when the time is over (timeout, in milliseconds; by default that of the call). Throws a
+ * Failure: a timeout if there is none. It isn't undone if the handler fails afterwards.
+ */
+export function request(topic, message, { timeout, replies } = {}) {
+  const options = new RequestOptions();
+  if (timeout !== undefined) options.setTimeoutMs(timeout);
+  if (replies !== undefined) options.setExpectedReplies(replies);
+  return called(failure, () => hostRequest(client, topic, lower(message), options)).map(begin);
+}
+
+/** Publishes an answer to a delivered message, for whoever waits for it, when the handler has returned. Throws a Failure. */
+export function reply(to, message) {
+  const handle = delivered.get(to);
+  if (!handle) throw new Failure("other", "only a message that is being handled can be replied to");
+  caught(failure, () => hostReply(handle, lower(message)));
+}
+
+/** Why a bucket didn't do what it was asked. Tags: no-such-store, access-denied, other. */
+export class ValueError extends Error {
+  constructor({ tag, val }) {
+    super(val === undefined ? tag : `${tag}: ${val}`);
+    this.tag = tag;
+  }
+}
+
+const valueError = (e) => (e.tag ? new ValueError(e) : e);
+
+/**
+ * A bucket of values, which belong to the consumer's tenant. A handler is one transaction: it reads what it wrote, and what it
+ * wrote is stored when it has returned, or not at all. All methods throw a ValueError.
+ */
+class Bucket {
+  #bucket;
+
+  constructor(name) {
+    this.#bucket = caught(valueError, () => open(name));
+  }
+
+  /** The value under a key, as bytes; undefined if there is none. */
+  get(key) {
+    return caught(valueError, () => this.#bucket.get(key));
+  }
+
+  /** Sets the value under a key, a text or bytes. */
+  set(key, value) {
+    caught(valueError, () => this.#bucket.set(key, typeof value === "string" ? encoder.encode(value) : value));
+  }
+
+  delete(key) {
+    caught(valueError, () => this.#bucket.delete(key));
+  }
+
+  exists(key) {
+    return caught(valueError, () => this.#bucket.exists(key));
+  }
+
+  /** All keys, in the order of their bytes. */
+  keys() {
+    const keys = [];
+    let cursor;
+    do {
+      const page = caught(valueError, () => this.#bucket.listKeys(cursor));
+      keys.push(...page.keys);
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+    return keys;
+  }
+}
+
+/** Opens a bucket that the manifest grants, until the handler returns. Throws a ValueError. */
+export const openBucket = (name) => new Bucket(name);
+
+/** What the manifest says for a key under config; undefined if nothing. */
+export const config = (key) => configured(key);
 
 /** How many milliseconds are left for this call. */
 export const timeLeft = () => Number(host.timeLeft());

@@ -79,6 +79,7 @@ type consumerFile struct {
 
 	Instance string     `json:"instance,omitempty" jsonschema:"enum=clean,enum=reuse" jsonschema_description:"Whether a message finds what the one before it left in the module's memory. clean: never, reuse: as long as reuse says. Default: clean."`
 	Reuse    *reuseFile `json:"reuse,omitempty" jsonschema_description:"What bounds an instance with instance: reuse."`
+	WIT      string     `json:"wit,omitempty" jsonschema:"enum=draft-b,enum=draft-c" jsonschema_description:"Which draft of wasi:messaging its module was made for: draft-c is that of December 2024 and later, draft-b one of a few weeks before. Default: what the module tells."`
 	WarmUp   exportName `json:"warm_up,omitempty" jsonschema_description:"An exported function without parameters that is run once after initialisation. What it leaves in memory is there in every message. Default: the one that the SDK exports, if there is one."`
 
 	deliveryFile
@@ -91,6 +92,7 @@ type consumerFile struct {
 	Config       map[string]configValue `json:"config,omitempty" jsonschema:"maxProperties=64,title=a mapping of texts" jsonschema_description:"What the guest reads through wasi:config, by key. Nothing secret: manifests and logs are no place for that."`
 	Batch        *batchFile             `json:"batch,omitempty" jsonschema_description:"How many messages the guest is handed in one call. Its module has to take several. Default: one."`
 	Coalesce     string                 `json:"coalesce,omitempty" jsonschema:"enum=none,enum=latest" jsonschema_description:"Whether a batch has only the newest message of each ordering key. What becomes of it becomes of the older ones. Default: none."`
+	Canary       *canaryFile            `json:"canary,omitempty" jsonschema_description:"Deploys a change of it as another version beside the one that runs, for a share of the messages, until it is promoted or rolled back. Default: a change replaces what ran."`
 	Breaker      *breakerFile           `json:"breaker,omitempty" jsonschema_description:"When it holds itself because too many messages fail. Default: never."`
 	Filter       string                 `json:"filter,omitempty" jsonschema:"maxLength=4096,title=an expression such as topic startsWith \"orders/\"" jsonschema_description:"An expression over topic, metadata and verified claims. What it doesn't take is acknowledged without running the guest. Default: all is taken."`
 	Features     []featureName          `json:"features,omitempty" jsonschema:"maxItems=64,uniqueItems=true,title=a list of features" jsonschema_description:"What messages may require of it. A message that requires another is dead-lettered."`
@@ -101,6 +103,10 @@ type eventsFile struct {
 	Pickup  topicName `json:"pickup,omitempty" jsonschema_description:"Where it is told that an attempt begins. Default: nowhere."`
 	Success topicName `json:"success,omitempty" jsonschema_description:"Where it is told that a message was handled. Default: nowhere."`
 	Death   topicName `json:"death,omitempty" jsonschema_description:"Where it is told that a message became a dead letter, whoever buried it. Default: nowhere."`
+}
+
+type canaryFile struct {
+	Share canaryShare `json:"share" jsonschema_description:"How many of the messages the new version gets."`
 }
 
 type breakerFile struct {

@@ -2,6 +2,8 @@ package config
 
 import (
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/invopop/jsonschema"
 
@@ -25,6 +27,7 @@ type (
 	guestFailure string
 	issuerName   string
 	configValue  string
+	canaryShare  string
 )
 
 // topicPattern is segments of [A-Za-z0-9._-] joined by '/', none of them empty, "." or "..".
@@ -111,6 +114,20 @@ func (guestFailure) JSONSchema() *jsonschema.Schema {
 // JSONSchema describes a value that a guest reads.
 func (configValue) JSONSchema() *jsonschema.Schema {
 	return text(`^[^\x00]*$`, 4096, "a text of at most 4096 characters; quote a number or a word such as true")
+}
+
+// JSONSchema describes a share of messages.
+func (canaryShare) JSONSchema() *jsonschema.Schema {
+	return text(`^[1-9][0-9]?%$`, 3, "a share of 1% to 99%")
+}
+
+// percent returns the number; 0 of none.
+func (s canaryShare) percent() int {
+	n, err := strconv.Atoi(strings.TrimSuffix(string(s), "%"))
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // in returns the path relative to a folder, unless it is empty or absolute.

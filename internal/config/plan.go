@@ -29,6 +29,7 @@ type Consumer struct {
 	Module    Module
 	Build     []string // the command that makes the module, word by word, to run in Module.Dir; nil if none
 	Instances Instances
+	Draft     string // of wasi:messaging that the module was made for: "draft-b" or "draft-c"; "" is what the module tells
 
 	Delivery // limits, concurrency, attempts, lease, retries
 
@@ -39,6 +40,7 @@ type Consumer struct {
 	Config          [][2]string // key and value that the guest reads, sorted by key
 	Batch           Batch
 	Breaker         Breaker
+	CanaryPercent   int      // of the messages, that a change of it gets beside the version before; 0 is all
 	Events          Events   // topics of the tenant
 	Filter          string   // expression over a message; "" takes all
 	Features        []string // that messages may require
@@ -200,6 +202,7 @@ func (p *planner) consumer(path string, f *consumerFile) Consumer {
 		Module:          Module{Dir: p.folder, Path: string(f.Module), SHA256: string(f.SHA256)},
 		Build:           texts(f.Build),
 		Instances:       p.instances(path, f),
+		Draft:           f.WIT,
 		Delivery:        resolve(p.sources, path, &f.deliveryFile, p.host.Defaults, p.host.Ceilings.most),
 		ContextRequired: f.Context != "optional",
 		Publish:         texts(f.Publish),
@@ -211,6 +214,9 @@ func (p *planner) consumer(path string, f *consumerFile) Consumer {
 		NonRetryable:    texts(f.NonRetryable),
 	}
 	c.Batch = p.batch(path, f, c.Delivery)
+	if f.Canary != nil {
+		c.CanaryPercent = f.Canary.Share.percent()
+	}
 	c.Breaker = p.breaker(path+".breaker", f.Breaker)
 	c.Events = p.events(path+".events", f)
 	p.checkFilter(path+".filter", c.Filter)

@@ -28,6 +28,7 @@ consumers:
     instance: reuse
     reuse: {messages: 16, age: 17s}
     warm_up: heat
+    wit: draft-b
     limits: {fuel: 1, call_time: 2ms, memory: 128KiB, table_elements: 4, call_depth: 5, outbox_messages: 6,
       outbox_bytes: 7, host_calls: 8, log_bytes: 9KiB, result_bytes: 10B}
     concurrency: 11
@@ -41,6 +42,7 @@ consumers:
     batch: {max: 3, window: 4ms}
     coalesce: latest
     breaker: {percent: 80, window: 30s}
+    canary: {share: 15%}
     events: {pickup: audit/begun, success: audit/done, death: dead}
     filter: topic == "orders/in"
     features: [gzip, v2/x]
@@ -58,6 +60,7 @@ consumers:
 			Module:    Module{Dir: "/etc/ls", Path: "build/./a.wasm", SHA256: "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"},
 			Build:     []string{"make", "-C", "guests", "a b"},
 			Instances: Instances{Reuse: true, MaxMessages: 16, MaxAge: 17 * time.Second, WarmUp: "heat"},
+			Draft:     "draft-b",
 			Delivery: Delivery{
 				Guest: limits.Guest{
 					Fuel: 1, CallDuration: 2 * time.Millisecond, MemoryBytes: 128 * limits.KiB, TableElements: 4, CallDepth: 5,
@@ -67,7 +70,7 @@ consumers:
 				Retry: Retry{Base: 14 * time.Millisecond, Cap: 15 * time.Second},
 			},
 			Publish: []string{"orders/in", "orders/out/*", "*"}, Clients: []string{"audit"}, Buckets: []string{"stock", "a.b"},
-			Batch: Batch{Max: 3, Window: 4 * time.Millisecond, Latest: true}, Breaker: Breaker{Percent: 80, Window: 30 * time.Second, Calls: 20},
+			Batch: Batch{Max: 3, Window: 4 * time.Millisecond, Latest: true}, Breaker: Breaker{Percent: 80, Window: 30 * time.Second, Calls: 20}, CanaryPercent: 15,
 			Events: Events{Pickup: "audit/begun", Success: "audit/done", Death: "dead"}, Filter: `topic == "orders/in"`, Features: []string{"gzip", "v2/x"},
 			NonRetryable: []string{"permission-denied", "other"},
 		}, c)

@@ -1,6 +1,7 @@
 package messaging
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,9 +32,12 @@ type Exports struct {
 type BindOptions struct {
 	// Served are import modules that somebody else provides.
 	Served []string
-	// Draft is the draft of wasi:messaging that the module was made for; "" = the arity of its request tells, and else it
-	// is DraftC.
+	// Draft is the draft of wasi:messaging that the module was made for; "" = the arity of its request tells, or else
+	// DraftOfTypes.
 	Draft Draft
+	// DraftOfTypes is the draft that the types of the module tell, which binding generators leave in it; "" = they don't,
+	// and it is DraftC.
+	DraftOfTypes Draft
 	// Interface and Exports are the handler's, if a component says by which names its module exports them. Interface has
 	// its version; "" = they are looked for by the names that binding generators use.
 	Interface string
@@ -43,9 +47,7 @@ type BindOptions struct {
 // Bind checks whether the imports and exports of a module fit the interfaces of this package, and makes ready what it
 // imports. All faults are reported, joined, within reason.
 func Bind(ctx context.Context, r wazero.Runtime, m wazero.CompiledModule, o BindOptions) (*Binding, error) {
-	if o.Draft == "" {
-		o.Draft = draftOf(m)
-	}
+	o.Draft = cmp.Or(o.Draft, draftOf(m), o.DraftOfTypes, DraftC)
 	b := &Binding{hosts: map[string]api.Module{}}
 	faults := b.findExports(m, o)
 	funcs, importFaults := checkImports(m, o, b.exports.Realloc)
@@ -112,7 +114,7 @@ func (b *Binding) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// draftOf tells the draft of wasi:messaging by the one function whose signature differs.
+// draftOf tells the draft of wasi:messaging by the one function whose signature differs; "" if the module doesn't import it.
 func draftOf(m wazero.CompiledModule) Draft {
 	for _, d := range m.ImportedFunctions() {
 		module, name, _ := d.Import()
@@ -123,6 +125,7 @@ func draftOf(m wazero.CompiledModule) Draft {
 		if f, ok := find(module, name, DraftB); ok && slices.Equal(d.ParamTypes(), valueTypes(f.params)) {
 			return DraftB
 		}
+		return DraftC
 	}
-	return DraftC
+	return ""
 }

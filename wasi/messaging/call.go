@@ -96,6 +96,7 @@ type Call struct {
 
 	outbox      []Outgoing
 	outboxBytes int64
+	requests    int    // made so far: they count for the outbox
 	lastTopic   string // that a message was published to
 
 	storeOps int64

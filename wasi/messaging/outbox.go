@@ -101,7 +101,7 @@ func disconnected() *PublishError {
 
 // checkOutbox says whether so many more messages and bytes fit.
 func (c *Call) checkOutbox(messages int, bytes int64) *PublishError {
-	n := int64(len(c.outbox) + messages)
+	n := int64(len(c.outbox) + c.requests + messages)
 	if n > c.o.Limits.OutboxMessages {
 		return over(QuotaExceeded, limits.NameOutboxMessages, c.o.Limits.OutboxMessages, n)
 	}

@@ -107,6 +107,12 @@ func (c *Call) request(ctx context.Context, from *client, topic string, m Messag
 	if c.o.Request == nil {
 		return nil, &PublishError{Case: Unavailable, Text: "this host takes no requests"}
 	}
+	bytes := outboxBytes(topic, &m)
+	if err := c.checkOutbox(1, bytes); err != nil {
+		return nil, err
+	}
+	c.requests++
+	c.outboxBytes += bytes
 	replies, refused := c.o.Request(ctx, r)
 	c.mustGoOn(ctx)
 	if refused == nil && len(replies) == 0 {

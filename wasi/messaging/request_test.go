@@ -105,6 +105,29 @@ func TestRequest(t *testing.T) {
 			require.NoError(t, err)
 		})
 	}
+	t.Run("TheyCountForTheOutbox", func(t *testing.T) {
+		p := newPuppet(t)
+		asked := 0
+		p.handle = func(m uint32) uint32 {
+			client := p.connect()
+			for range 3 {
+				require.Zero(t, p.word(p.request(client, "prices", m, 0)))
+			}
+			ret := p.request(client, "prices", m, 0)
+			require.EqualValues(t, ErrorOther, p.word(ret+4)&0xff)
+			require.Contains(t, p.list(ret+8), "outbox messages: 4 is over the limit of 3")
+			return p.ok()
+		}
+		_, err := p.run(testCall(func(o *CallOptions) {
+			o.Limits.OutboxMessages = 3
+			o.Request = func(context.Context, Request) ([]Message, *PublishError) {
+				asked++
+				return []Message{{}}, nil
+			}
+		}))
+		require.NoError(t, err)
+		require.Equal(t, 3, asked)
+	})
 	t.Run("TheMostRepliesAreTaken", func(t *testing.T) {
 		p := newPuppet(t)
 		p.handle = func(m uint32) uint32 {

@@ -123,6 +123,12 @@ func (f folder) startReady(t *testing.T, manifest string) *host {
 func (h *host) kill(t *testing.T) {
 	t.Helper()
 	require.NoError(t, h.cmd.Process.Kill(), "the host ended by itself: %s", h.folder.logTail(t))
+	h.waitKilled(t)
+}
+
+// waitKilled waits until a host to which a SIGKILL was sent is gone.
+func (h *host) waitKilled(t *testing.T) {
+	t.Helper()
 	<-h.ended
 	status, ok := h.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	require.True(t, ok)

@@ -2,19 +2,26 @@ package crashtest
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/longshore/longshore/cmd/host/internal/wire"
 )
 
-// soakTick is the time between two disturbances.
+// soakTick is the time between two redeploys, if they don't take longer.
 const soakTick = 100 * time.Millisecond
 
 // plan is a manifest that may be deployed.
-type plan struct{ file, manifest string }
+type plan struct {
+	file, manifest string
+	modules        map[string]string // SHA-256 by path
+}
 
 // soakGuests are the modules by file: of each of the two consumers one that handles everything, and one that traps on marked messages
 // after it has published.
@@ -27,6 +34,11 @@ func soakGuests() map[string]guest {
 
 // soakPlans returns what is deployed in turns. The first handles everything.
 func soakPlans(tenants []string) (plans []plan) {
+	digests := map[string]string{}
+	for name, g := range soakGuests() {
+		sum := sha256.Sum256(g.assemble())
+		digests[name] = hex.EncodeToString(sum[:])
+	}
 	for i, of := range []struct {
 		first, second string
 		concurrency   int
@@ -47,13 +59,28 @@ func soakPlans(tenants []string) (plans []plan) {
 					tenant, c.name, tenant, c.topic, c.module, c.sink, of.concurrency, soakTold))
 			}
 		}
-		plans = append(plans, plan{file: fmt.Sprintf("plan-%d.yaml", i), manifest: strings.Join(lines, "\n")})
+		plans = append(plans, plan{
+			file: fmt.Sprintf("plan-%d.yaml", i), manifest: strings.Join(lines, "\n"),
+			modules: map[string]string{of.first: digests[of.first], of.second: digests[of.second]},
+		})
 	}
 	return plans
 }
 
+// uploadModules gives the host what the plans name.
+func (s *soak) uploadModules(t *testing.T) {
+	t.Helper()
+	for _, tenant := range s.tenants {
+		for name, g := range soakGuests() {
+			wasm := g.assemble()
+			sum := sha256.Sum256(wasm)
+			require.NoError(t, s.host.admin.UploadModule(t.Context(), tenant, hex.EncodeToString(sum[:]), wasm), name)
+		}
+	}
+}
+
 // chaos does what operators do, until ctx is done. What fails must fail because the host was killed.
-func (s *soak) chaos(t *testing.T, ctx context.Context) {
+func (s *soak) chaos(ctx context.Context, t *testing.T) {
 	t.Helper()
 	tick := time.NewTicker(soakTick)
 	defer tick.Stop()
@@ -73,8 +100,12 @@ func (s *soak) chaos(t *testing.T, ctx context.Context) {
 	}
 }
 
-// disturb does something.
+// disturb redeploys, and does perhaps something else.
 func (s *soak) disturb(ctx context.Context, paused map[[2]string]bool) error {
+	if err := s.redeploy(ctx, s.plans[s.random.IntN(len(s.plans))]); err != nil {
+		return fmt.Errorf("redeploy: %w", err)
+	}
+	s.redeploys++
 	tenant, topic := s.tenants[s.random.IntN(len(s.tenants))], []string{soakIn, soakMid}[s.random.IntN(2)]
 	switch s.random.IntN(8) {
 	case 0, 1:
@@ -95,6 +126,12 @@ func (s *soak) disturb(ctx context.Context, paused map[[2]string]bool) error {
 		s.rotated++
 	}
 	return nil
+}
+
+// redeploy makes a plan what runs.
+func (s *soak) redeploy(ctx context.Context, p plan) error {
+	_, err := s.host.admin.Apply(ctx, "", "", wire.Apply{File: p.file, Manifest: p.manifest, Modules: p.modules})
+	return err
 }
 
 // pause pauses or resumes a topic. At the beginning there may be none.

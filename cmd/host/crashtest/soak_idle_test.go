@@ -17,7 +17,7 @@ import (
 
 // What an idle host may have more than before, for connections that end a little later and for memory that is given back slowly.
 const (
-	idleGoroutines = 12
+	idleGoroutines = 4
 	idleBytes      = 64 << 20
 	idleRatio      = 1.25
 	idlePoll       = 250 * time.Millisecond

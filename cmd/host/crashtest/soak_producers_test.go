@@ -37,7 +37,7 @@ func newSoakProducers(tenants []string) *soakProducers {
 }
 
 // storm publishes until ctx is done or the host was killed. The function that it returns waits for that.
-func (p *soakProducers) storm(t *testing.T, ctx context.Context, address string, killed *atomic.Bool, random *rand.Rand) (wait func()) {
+func (p *soakProducers) storm(ctx context.Context, t *testing.T, address string, killed *atomic.Bool, random *rand.Rand) (wait func()) {
 	t.Helper()
 	p.round++
 	c := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: soakAtOnce}}

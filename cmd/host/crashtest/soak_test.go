@@ -19,9 +19,7 @@ import (
 // How long a soak lasts, without starting, draining and counting.
 const (
 	soakVariable = "SOAK_SECONDS"
-	longVariable = "LONG"
 	soakDefault  = 4 * time.Second
-	soakLong     = 10 * time.Minute
 
 	soakKilled = 0.5 // of the time, hosts are killed
 	soakWarm   = 0.1 // of the time, the last host warms up
@@ -37,9 +35,9 @@ const (
 	soakTold = "told" // events of both consumers
 )
 
-// TestSoak publishes to hosts whose consumers chain, and does meanwhile what operators do, ten times a second: pause and resume,
-// redrive, rotate keys. Half of the time the hosts are killed or stopped in between, and started with other modules. In the end each
-// message must have had its effect once, and the last host must be what it was before: no goroutine more, and no more memory.
+// TestSoak publishes to hosts whose consumers chain, and does meanwhile what operators do: redeploy ten times a second, pause and
+// resume, redrive, rotate keys. Half of the time the hosts are killed or stopped in between. In the end each message must have had its
+// effect once, and the last host must be what it was before: no goroutine more, and no more memory.
 func TestSoak(t *testing.T) {
 	s := newSoak(t)
 	began, all := time.Now(), soakFor(t)
@@ -61,15 +59,13 @@ func TestSoak(t *testing.T) {
 
 func soakFor(t *testing.T) time.Duration {
 	t.Helper()
-	switch text := os.Getenv(soakVariable); {
-	case text != "":
-		seconds, err := strconv.Atoi(text)
-		require.NoError(t, err, soakVariable)
-		return time.Duration(seconds) * time.Second
-	case os.Getenv(longVariable) != "":
-		return soakLong
+	text := os.Getenv(soakVariable)
+	if text == "" {
+		return soakDefault
 	}
-	return soakDefault
+	seconds, err := strconv.Atoi(text)
+	require.NoError(t, err, soakVariable)
+	return time.Duration(seconds) * time.Second
 }
 
 // soak is a folder whose hosts are driven hard, and what is known of it.
@@ -82,7 +78,7 @@ type soak struct {
 	host      *host
 	killed    *atomic.Bool // the host is about to be
 
-	kills, stops, redriven, rotated, paused int
+	redeploys, kills, stops, redriven, rotated, paused int
 }
 
 func newSoak(t *testing.T) *soak {
@@ -109,6 +105,7 @@ func newSoak(t *testing.T) *soak {
 func (s *soak) start(t *testing.T, p plan) {
 	t.Helper()
 	s.host, s.killed = s.folder.startReady(t, p.file), &atomic.Bool{}
+	s.uploadModules(t)
 }
 
 // life runs a host for a while, and ends it whatever it does, most times by a kill.
@@ -116,7 +113,7 @@ func (s *soak) life(t *testing.T) {
 	t.Helper()
 	s.start(t, s.plans[s.random.IntN(len(s.plans))])
 	ctx, end := context.WithCancel(t.Context())
-	signal := os.Signal(os.Kill)
+	signal := os.Kill
 	if s.random.IntN(4) == 0 {
 		signal = os.Interrupt
 	}
@@ -126,11 +123,11 @@ func (s *soak) life(t *testing.T) {
 		end()
 	})
 	defer kill.Stop()
-	published := s.producers.storm(t, ctx, s.host.address, s.killed, s.random)
-	s.chaos(t, ctx)
+	published := s.producers.storm(ctx, t, s.host.address, s.killed, s.random)
+	s.chaos(ctx, t)
 	<-ctx.Done()
 	if signal == os.Kill {
-		s.host.kill(t)
+		s.host.waitKilled(t)
 		s.kills++
 	} else {
 		<-s.host.ended
@@ -145,14 +142,15 @@ func (s *soak) work(t *testing.T, d time.Duration) {
 	t.Helper()
 	ctx, end := context.WithTimeout(t.Context(), d)
 	defer end()
-	published := s.producers.storm(t, ctx, s.host.address, s.killed, s.random)
-	s.chaos(t, ctx)
+	published := s.producers.storm(ctx, t, s.host.address, s.killed, s.random)
+	s.chaos(ctx, t)
 	published()
 }
 
 // calm lets the host handle all that there is.
 func (s *soak) calm(t *testing.T) {
 	t.Helper()
+	require.NoError(t, s.redeploy(t.Context(), s.plans[0]))
 	for _, tenant := range s.tenants {
 		for _, topic := range []string{soakIn, soakMid} {
 			require.NoError(t, s.pause(t.Context(), tenant, topic, false))
@@ -223,6 +221,7 @@ func (s *soak) report(t *testing.T, effects, told map[string]int) {
 		{"soak_messages", len(effects)},
 		{"soak_lost", lost},
 		{"soak_duplicated_effects", duplicated + twice},
+		{"soak_redeploys", s.redeploys},
 		{"soak_kills", s.kills},
 		{"soak_stops", s.stops},
 		{"soak_redriven", s.redriven},
@@ -237,6 +236,7 @@ func (s *soak) report(t *testing.T, effects, told map[string]int) {
 	require.Zero(t, twice, "a message was said to be handled twice by one consumer")
 	require.Len(t, told, 2*len(effects), "not all that was handled was told of")
 	require.NotEmpty(t, effects)
+	require.Positive(t, s.redeploys)
 }
 
 func (s *soak) redrive(ctx context.Context, tenant, topic string) error {

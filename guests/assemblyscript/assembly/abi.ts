@@ -55,6 +55,42 @@ export declare function draining(): u32;
 @external("wasi:logging/logging@0.1.0-draft", "log")
 export declare function log(level: u32, context: usize, contextLength: usize, text: usize, length: usize): void;
 // @ts-ignore: decorator
+@external("wasi:messaging/request-reply@0.2.0-draft", "[constructor]request-options")
+export declare function newRequestOptions(): u32;
+// @ts-ignore: decorator
+@external("wasi:messaging/request-reply@0.2.0-draft", "[method]request-options.set-timeout-ms")
+export declare function setTimeout(options: u32, millis: u32): void;
+// @ts-ignore: decorator
+@external("wasi:messaging/request-reply@0.2.0-draft", "[method]request-options.set-expected-replies")
+export declare function setExpectedReplies(options: u32, count: u32): void;
+// @ts-ignore: decorator
+@external("wasi:messaging/request-reply@0.2.0-draft", "request")
+export declare function request(client: u32, topic: usize, length: usize, message: u32, some: u32, options: u32, ret: usize): void;
+// @ts-ignore: decorator
+@external("wasi:messaging/request-reply@0.2.0-draft", "reply")
+export declare function reply(to: u32, message: u32, ret: usize): void;
+// @ts-ignore: decorator
+@external("wasi:keyvalue/store@0.2.0-draft", "open")
+export declare function openBucket(name: usize, length: usize, ret: usize): void;
+// @ts-ignore: decorator
+@external("wasi:keyvalue/store@0.2.0-draft", "[method]bucket.get")
+export declare function getValue(bucket: u32, key: usize, length: usize, ret: usize): void;
+// @ts-ignore: decorator
+@external("wasi:keyvalue/store@0.2.0-draft", "[method]bucket.set")
+export declare function setValue(bucket: u32, key: usize, length: usize, value: usize, valueLength: usize, ret: usize): void;
+// @ts-ignore: decorator
+@external("wasi:keyvalue/store@0.2.0-draft", "[method]bucket.delete")
+export declare function deleteValue(bucket: u32, key: usize, length: usize, ret: usize): void;
+// @ts-ignore: decorator
+@external("wasi:keyvalue/store@0.2.0-draft", "[method]bucket.exists")
+export declare function existsValue(bucket: u32, key: usize, length: usize, ret: usize): void;
+// @ts-ignore: decorator
+@external("wasi:keyvalue/store@0.2.0-draft", "[method]bucket.list-keys")
+export declare function listKeys(bucket: u32, some: u32, cursor: u64, ret: usize): void;
+// @ts-ignore: decorator
+@external("wasi:config/store@0.2.0-draft", "get")
+export declare function getConfig(key: usize, length: usize, ret: usize): void;
+// @ts-ignore: decorator
 @external("wasi_snapshot_preview1", "random_get")
 export declare function random(bytes: usize, length: usize): u32;
 
@@ -130,6 +166,10 @@ export const CLAIMS_TOKEN_ID: usize = 24;
 export const CLAIMS_ISSUED_AT: usize = 32;
 export const CLAIMS_EXTRA: usize = 40;
 export const CLAIMS_EXTENSIONS: usize = 48;
+
+export const KEYS: usize = 32; // a result; the page or the error @8
+export const KEYS_PAYLOAD: usize = 8;
+export const PAGE_CURSOR: usize = 8; // after the list of keys
 
 export const OUTCOME: usize = 24;
 export const OUTCOME_PAYLOAD: usize = 8;

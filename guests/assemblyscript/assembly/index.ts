@@ -10,6 +10,8 @@
 //
 //   message.ts   messages, and what is known of a delivery
 //   publish.ts   send, publish, publishBatch, publishAtomic
+//   request.ts   request, reply
+//   values.ts    buckets of values, and configuration
 //   failure.ts   what can go wrong, and how a handler says so
 //   outcome.ts   explicit outcomes
 //   handler.ts   onMessage, onOutcome, onBatch
@@ -19,6 +21,8 @@
 //   exports.ts   what the module exports; ../transform.mjs names it as the host wants it
 export { Message, Pair, Some, some, Fence, Claims, Delivery, timeLeft, draining } from "./message";
 export { send, publish, publishBatch, publishAtomic, Options, Outgoing, Receipt, Result, BatchResult, AtomicResult } from "./publish";
+export { request, reply, Replies } from "./request";
+export { Bucket, ValueError, ValueCase, config } from "./values";
 export { Failure, FailureCase, PublishError, PublishCase } from "./failure";
 export { Outcome } from "./outcome";
 export { onMessage, onOutcome, onBatch, BatchAnswer } from "./handler";

@@ -64,10 +64,11 @@ export class AtomicResult {
   constructor(public receipts: Receipt[], public error: PublishError | null) {}
 }
 
-let client: u32 = 0; // the delivery's, or 0
+/** The delivery's client, or 0. */
+export let client: u32 = 0;
 
 /** Opens the delivery's client at the first publish. */
-function connect(): Failure | null {
+export function connect(): Failure | null {
   if (client != 0) return null;
   const ret = lend(16);
   const name = lend(abi.TEXT);

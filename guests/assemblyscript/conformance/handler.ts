@@ -1,7 +1,7 @@
 // The conformance guest: the topic of the message says what to do. guests/conformance/README.md lists the cases.
 import {
-  draining, Failure, FailureCase, Fence, Level, log, Message, onMessage, Options, Outgoing, Pair, publish, publishAtomic,
-  publishBatch, PublishCase, send, Some, some, timeLeft,
+  Bucket, config, draining, Failure, FailureCase, Fence, Level, log, Message, onMessage, Options, Outgoing, Pair, publish, publishAtomic,
+  publishBatch, PublishCase, reply, request, send, Some, some, timeLeft, utf8,
 } from "longshore";
 
 onMessage(handle);
@@ -18,6 +18,10 @@ function handle(m: Message): Failure | null {
   if (what == "each") return each(m);
   if (what == "publish") return publishWithOptions(m);
   if (what == "info") return info(m);
+  if (what == "values") return values(m);
+  if (what == "config") return settings(m);
+  if (what == "request") return requestFrom(detail, m);
+  if (what == "reply") return replyTwice(m);
   if (what == "log") return logLine(m);
   if (what == "error") return fail(detail, m.text());
   if (what == "trap") return trap(m.text());
@@ -147,6 +151,60 @@ function info(m: Message): Failure | null {
   text += field("time-left", timeLeft() > 0 ? "some" : "none") + field("draining", draining() ? "yes" : "no");
   text += field("own", new Message().delivery() ? "some" : "none");
   return send("report", Message.of(text));
+}
+
+/** Keeps the payload's words under their numbers, and reports what it finds. */
+function values(m: Message): Failure | null {
+  const denied = new Bucket("secrets").error;
+  const bucket = new Bucket("stock");
+  const words = m.text().split(" ");
+  for (let i = 0; i < words.length; i++) bucket.set("key" + i.toString(), Message.of(words[i]).data);
+  bucket.set("empty", new Uint8Array(0));
+  bucket.delete("key0");
+  const keys = bucket.keys();
+  if (bucket.error) return Failure.other(bucket.error!.toString());
+  let report = (denied ? denied.toString() : "") + "\n" + keys.length.toString() + " " + keys.join(" ") + "\n";
+  const asked: string[] = ["key0", "key1", "empty", "before"];
+  for (let i = 0; i < asked.length; i++) {
+    const value = bucket.get(asked[i]);
+    report += asked[i] + (value ? " true " : " false ") + (bucket.exists(asked[i]) ? "true" : "false");
+    report += ' "' + (value ? utf8(value) : "") + '"\n';
+  }
+  bucket.set("", new Uint8Array(0));
+  const refused = bucket.error;
+  return send("out", Message.of(report + (refused ? refused.toString() : "")));
+}
+
+function settings(m: Message): Failure | null {
+  const keys = m.text().split(" ");
+  let report = "";
+  for (let i = 0; i < keys.length; i++) {
+    const value = config(keys[i]);
+    report += keys[i] + ": " + (value == null ? "nothing" : value) + "\n";
+  }
+  return send("report", Message.of(report));
+}
+
+/** Requests the message of a topic, and sends the replies to out, as they came. */
+function requestFrom(topic: string, m: Message): Failure | null {
+  const replies = m.data.length > 0 ? request(topic, m, 1500, 3) : request(topic, m);
+  const failure = replies.failure;
+  if (failure) return send("report", Message.of(failure.toString()));
+  for (let i = 0; i < replies.messages.length; i++) {
+    const refused = send("out", replies.messages[i]);
+    if (refused) return refused;
+  }
+  const d = replies.messages[0].delivery();
+  return d ? send("report", Message.of(d.id + " of " + d.claims!.subject)) : null;
+}
+
+/** Replies to the message with itself, twice, and says what the host said. */
+function replyTwice(m: Message): Failure | null {
+  for (let i = 0; i < 2; i++) {
+    const refused = reply(m, m);
+    if (refused) return send("report", Message.of(refused.toString()));
+  }
+  return null;
 }
 
 function logLine(m: Message): Failure | null {

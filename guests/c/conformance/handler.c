@@ -214,6 +214,104 @@ static ls_error log_line(const ls_message *m) {
   return LS_OK;
 }
 
+// Returns the next word of a text, and takes it off.
+static ls_text next_word(ls_text *rest) {
+  size_t end = ls_find(*rest, ' ');
+  ls_text word = ls_slice(*rest, 0, end);
+  *rest = ls_slice(*rest, end + 1, SIZE_MAX);
+  return word;
+}
+
+static void add_value(ls_buffer *b, ls_text key, ls_maybe_text value, bool exists) {
+  ls_add(b, key);
+  ls_add(b, value.is_some ? LS(" true") : LS(" false"));
+  ls_add(b, exists ? LS(" true \"") : LS(" false \""));
+  ls_add(b, value.value);
+  ls_add(b, LS("\"\n"));
+}
+
+// Keeps the payload's words under their numbers, and reports what it finds.
+static ls_error values(const ls_message *m) {
+  ls_buffer b = LS_ZERO;
+  ls_opened denied = ls_open_bucket(LS("secrets")), opened = ls_open_bucket(LS("stock"));
+  if (!denied.failed || opened.failed) return ls_fail(LS_OTHER, LS("the wrong bucket was opened"));
+  ls_add(&b, ls_describe_value(&denied.error));
+  ls_text rest = m->data;
+  for (uint64_t i = 0; rest.size > 0; i++) {
+    ls_buffer key = LS_ZERO;
+    ls_add(&key, LS("key"));
+    ls_add_number(&key, i);
+    if (ls_set(opened.bucket, ls_text_of(&key), next_word(&rest)).failed) return ls_fail(LS_OTHER, LS("set failed"));
+  }
+  ls_set(opened.bucket, LS("empty"), LS(""));
+  ls_delete(opened.bucket, LS("key0"));
+  ls_keys_result keys = ls_keys(opened.bucket);
+  if (keys.failed) return ls_fail(LS_OTHER, ls_describe_value(&keys.error));
+  ls_add_byte(&b, '\n');
+  ls_add_number(&b, keys.keys.count);
+  for (size_t i = 0; i < keys.keys.count; i++) {
+    ls_add_byte(&b, ' ');
+    ls_add(&b, keys.keys.items[i]);
+  }
+  ls_add_byte(&b, '\n');
+  ls_text asked[] = {LS("key0"), LS("key1"), LS("empty"), LS("before")};
+  for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+    ls_value value = ls_get(opened.bucket, asked[i]);
+    add_value(&b, asked[i], value.value, ls_exists(opened.bucket, asked[i]).exists);
+  }
+  ls_stored refused = ls_set(opened.bucket, LS(""), LS(""));
+  ls_add(&b, refused.failed ? ls_describe_value(&refused.error) : LS("stored"));
+  return report(LS("out"), &b);
+}
+
+static ls_error config(const ls_message *m) {
+  ls_buffer b = LS_ZERO;
+  for (ls_text rest = m->data; rest.size > 0;) {
+    ls_text key = next_word(&rest);
+    ls_maybe_text value = ls_config(key);
+    ls_add(&b, key);
+    ls_add(&b, LS(": "));
+    ls_add(&b, value.is_some ? value.value : LS("nothing"));
+    ls_add_byte(&b, '\n');
+  }
+  return report(LS("report"), &b);
+}
+
+static ls_error report_error(ls_error e) {
+  ls_buffer b = LS_ZERO;
+  ls_add(&b, ls_error_case_name(e.error));
+  if (e.text.size > 0) ls_add(&b, LS(": "));
+  ls_add(&b, e.text);
+  return report(LS("report"), &b);
+}
+
+// Requests the message of a topic, and sends the replies to out, as they came.
+static ls_error request(ls_text topic, const ls_message *m) {
+  ls_request_options options = {1500, 3};
+  ls_replies replies = ls_request(topic, m, m->data.size > 0 ? &options : 0);
+  if (replies.error.error != LS_NO_ERROR) return report_error(replies.error);
+  for (size_t i = 0; i < replies.count; i++) {
+    ls_error e = ls_send(LS("out"), &replies.items[i]);
+    if (e.error != LS_NO_ERROR) return e;
+  }
+  ls_maybe_delivery_info d = ls_delivery(&replies.items[0]);
+  if (!d.is_some) return LS_OK;
+  ls_buffer b = LS_ZERO;
+  ls_add(&b, d.value.id);
+  ls_add(&b, LS(" of "));
+  ls_add(&b, d.value.claims.value.subject);
+  return report(LS("report"), &b);
+}
+
+// Replies to the message with itself, twice, and says what the host said.
+static ls_error reply(const ls_message *m) {
+  for (int i = 0; i < 2; i++) {
+    ls_error e = ls_reply(m, m);
+    if (e.error != LS_NO_ERROR) return report_error(e);
+  }
+  return LS_OK;
+}
+
 static ls_error handle(const ls_message *m) {
   size_t slash = ls_find(m->topic, '/');
   ls_text what = ls_slice(m->topic, 0, slash), detail = ls_slice(m->topic, slash + 1, SIZE_MAX);
@@ -225,6 +323,10 @@ static ls_error handle(const ls_message *m) {
   if (ls_equal(what, LS("each"))) return each(m);
   if (ls_equal(what, LS("publish"))) return publish(m);
   if (ls_equal(what, LS("info"))) return info(m);
+  if (ls_equal(what, LS("values"))) return values(m);
+  if (ls_equal(what, LS("config"))) return config(m);
+  if (ls_equal(what, LS("request"))) return request(detail, m);
+  if (ls_equal(what, LS("reply"))) return reply(m);
   if (ls_equal(what, LS("log"))) return log_line(m);
   if (ls_equal(what, LS("error"))) return fail(detail, m->data);
   if (ls_equal(what, LS("trap"))) ls_trap(m->data);

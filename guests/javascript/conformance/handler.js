@@ -1,6 +1,7 @@
 // The conformance guest: the topic of the message says what to do. guests/conformance/README.md lists the cases.
 import {
-  accepted, draining, Failure, log, Message, publish, publishAtomic, publishBatch, PublishError, send, timeLeft, trap,
+  accepted, config, draining, Failure, log, Message, openBucket, publish, publishAtomic, publishBatch, PublishError, reply, request,
+  send, timeLeft, trap,
 } from "longshore";
 
 export function handle(m) {
@@ -43,7 +44,55 @@ const actions = {
   publish: publishWithOptions,
   info,
   features,
+  values,
+  request: requestFrom,
+  reply: replyTwice,
+  config: (m) => send("report", m.text().split(" ").map((key) => `${key}: ${config(key) ?? "nothing"}\n`).join("")),
 };
+
+/** What something throws, as a text; undefined if it throws nothing. */
+function thrownBy(something) {
+  try {
+    something();
+  } catch (e) {
+    return e.message;
+  }
+}
+
+/** Keeps the payload's words under their numbers, and reports what it finds. */
+function values(m) {
+  let report = `${thrownBy(() => openBucket("secrets"))}\n`;
+  const bucket = openBucket("stock");
+  m.text().split(" ").forEach((word, i) => bucket.set(`key${i}`, word));
+  bucket.set("empty", "");
+  bucket.delete("key0");
+  const keys = bucket.keys();
+  report += `${keys.length} ${keys.join(" ")}\n`;
+  for (const key of ["key0", "key1", "empty", "before"]) {
+    const value = bucket.get(key);
+    report += `${key} ${value !== undefined} ${bucket.exists(key)} "${value ? new TextDecoder().decode(value) : ""}"\n`;
+  }
+  send("out", report + thrownBy(() => bucket.set("", "")));
+}
+
+/** Requests the message of a topic, and sends the replies to out, as they came. */
+function requestFrom(m, topic) {
+  let replies;
+  try {
+    replies = request(topic, m, m.data.length ? { timeout: 1500, replies: 3 } : undefined);
+  } catch (e) {
+    return send("report", e.message);
+  }
+  replies.forEach((r) => send("out", r));
+  const d = replies[0].delivery();
+  if (d) send("report", `${d.id} of ${d.claims.subject}`);
+}
+
+/** Replies to the message with itself, twice, and says what the host said. */
+function replyTwice(m) {
+  const refused = thrownBy(() => [m, m].forEach((answer) => reply(m, answer)));
+  if (refused) send("report", refused);
+}
 
 function atomic(m) {
   const batch = lines(m);

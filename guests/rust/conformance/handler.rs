@@ -1,8 +1,8 @@
 //! The conformance guest: the topic of the message says what to do. guests/conformance/README.md lists the cases.
 
 use longshore::{
-    delivery, draining, log, publish, publish_atomic, publish_batch, send, time_left_millis, Error, Fence, Level, Message,
-    Options, Outgoing, PublishError,
+    config, delivery, draining, log, publish, publish_atomic, publish_batch, reply, request, send, time_left_millis, Bucket, Error,
+    Fence, Level, Message, Options, Outgoing, PublishError, RequestOptions,
 };
 
 longshore::handler!(handle);
@@ -18,6 +18,10 @@ fn handle(m: &Message) -> Result<(), Error> {
         "each" => lines(m).iter().try_for_each(|line| send("out", line)),
         "publish" => publish_with_options(m),
         "info" => info(m),
+        "values" => values(m),
+        "config" => settings(m),
+        "request" => request_from(detail, m),
+        "reply" => reply_twice(m),
         "log" => {
             log(Level::Warn, &text(m));
             Ok(())
@@ -149,6 +153,57 @@ fn info(m: &Message) -> Result<(), Error> {
     field("draining", word(draining(), "yes", "no"));
     field("own", word(delivery(&Message::default()).is_some(), "some", "none"));
     send("report", &Message::new(b.concat()))
+}
+
+/// Keeps the payload's words under their numbers, and reports what it finds.
+fn values(m: &Message) -> Result<(), Error> {
+    let denied = Bucket::open("secrets").err().map(|e| e.to_string()).unwrap_or_default();
+    let bucket = Bucket::open("stock")?;
+    for (i, word) in text(m).split(' ').enumerate() {
+        bucket.set(&format!("key{}", i), word.as_bytes())?;
+    }
+    bucket.set("empty", b"")?;
+    bucket.delete("key0")?;
+    let keys = bucket.keys()?;
+    let mut report = format!("{}\n{} {}\n", denied, keys.len(), keys.join(" "));
+    for key in ["key0", "key1", "empty", "before"] {
+        let value = bucket.get(key)?;
+        let found = value.is_some();
+        let value = String::from_utf8_lossy(&value.unwrap_or_default()).into_owned();
+        report += &format!("{} {} {} {:?}\n", key, found, bucket.exists(key)?, value);
+    }
+    report += &bucket.set("", b"").err().map(|e| e.to_string()).unwrap_or_default();
+    send("out", &Message::new(report))
+}
+
+fn settings(m: &Message) -> Result<(), Error> {
+    let line = |key: &str| format!("{}: {}\n", key, config(key).unwrap_or_else(|| "nothing".into()));
+    send("report", &Message::new(text(m).split(' ').map(line).collect::<String>()))
+}
+
+/// Requests the message of a topic, and sends the replies to out, as they came.
+fn request_from(topic: &str, m: &Message) -> Result<(), Error> {
+    let mut options = RequestOptions::default();
+    if !m.data.is_empty() {
+        options = RequestOptions { timeout_millis: Some(1500), replies: Some(3) };
+    }
+    let replies = match request(topic, m, &options) {
+        Ok(replies) => replies,
+        Err(e) => return send("report", &Message::new(e.to_string())),
+    };
+    replies.iter().try_for_each(|r| send("out", r))?;
+    match replies.first().and_then(delivery) {
+        Some(d) => send("report", &Message::new(format!("{} of {}", d.id, d.claims.map(|c| c.subject).unwrap_or_default()))),
+        None => Ok(()),
+    }
+}
+
+/// Replies to the message with itself, twice, and says what the host said.
+fn reply_twice(m: &Message) -> Result<(), Error> {
+    match reply(m, m).and_then(|_| reply(m, m)) {
+        Err(e) => send("report", &Message::new(e.to_string())),
+        Ok(()) => Ok(()),
+    }
 }
 
 fn fail(case: &str, text: String) -> Result<(), Error> {

@@ -207,6 +207,20 @@ pub type Outcomes = Answer<List<Outcome>, ErrorCase>;
 pub type One = Answer<Receipt, PublishError>;
 pub type Batch = Answer<List<One>, PublishError>;
 pub type Atomic = Answer<List<Receipt>, PublishError>;
+pub type Replies = Answer<List<u32>, ErrorCase>;
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Page {
+    pub keys: List<Text>,
+    pub cursor: Maybe<u64>,
+}
+
+/// wasi:keyvalue's results; their error has the layout of wasi:messaging's, and other cases.
+pub type Opened = Answer<u32, ErrorCase>;
+pub type Value = Answer<Maybe<Text>, ErrorCase>;
+pub type Existence = Answer<u8, ErrorCase>;
+pub type Keys = Answer<Page, ErrorCase>;
 
 /// Fails to compile if a type isn't as large as the canonical ABI says.
 macro_rules! sizes {
@@ -216,6 +230,7 @@ sizes! {
     Text = 8, Pair = 16, Maybe<Text> = 12, ErrorCase = 12, Unit = 16, Answer<u32, ErrorCase> = 16, Fence = 16,
     Options = 144, Maybe<Options> = 152, Outgoing = 168, Publish = 168, Limit = 40, PublishError = 48, Receipt = 20,
     One = 56, Batch = 56, Atomic = 56, Claims = 56, Delivery = 240, Maybe<Delivery> = 248, Outcome = 24, Outcomes = 16,
+    Replies = 16, Value = 16, Existence = 16, Keys = 32,
 }
 
 /// Calls an import that writes its result into a return area.
@@ -286,5 +301,24 @@ imports! {
     }
     "wasi:logging/logging@0.1.0-draft" {
         "log" fn log(level: u32, context: *const u8, context_len: usize, text: *const u8, len: usize);
+    }
+    "wasi:messaging/request-reply@0.2.0-draft" {
+        "[constructor]request-options" fn new_options() -> u32;
+        "[method]request-options.set-timeout-ms" fn set_timeout(options: u32, millis: u32);
+        "[method]request-options.set-expected-replies" fn set_replies(options: u32, count: u32);
+        "request" fn request(client: u32, topic: *const u8, len: usize, message: u32, some: u32, options: u32, ret: *mut Replies);
+        "reply" fn reply(to: u32, message: u32, ret: *mut Unit);
+    }
+    "wasi:keyvalue/store@0.2.0-draft" {
+        "open" fn open(name: *const u8, len: usize, ret: *mut Opened);
+        "[resource-drop]bucket" fn drop_bucket(bucket: u32);
+        "[method]bucket.get" fn get(bucket: u32, key: *const u8, len: usize, ret: *mut Value);
+        "[method]bucket.set" fn set(bucket: u32, key: *const u8, len: usize, value: *const u8, value_len: usize, ret: *mut Unit);
+        "[method]bucket.delete" fn delete(bucket: u32, key: *const u8, len: usize, ret: *mut Unit);
+        "[method]bucket.exists" fn exists(bucket: u32, key: *const u8, len: usize, ret: *mut Existence);
+        "[method]bucket.list-keys" fn list_keys(bucket: u32, some: u32, cursor: u64, ret: *mut Keys);
+    }
+    "wasi:config/store@0.2.0-draft" {
+        "get" fn config(key: *const u8, len: usize, ret: *mut Value);
     }
 }

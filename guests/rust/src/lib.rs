@@ -22,6 +22,8 @@
 //! | `abi.rs` | imports, layouts, memory |
 //! | `message.rs` | messages, and what is known of a delivery |
 //! | `publish.rs` | `send`, `publish`, `publish_batch`, `publish_atomic` |
+//! | `request.rs` | `request` and `reply` |
+//! | `values.rs` | buckets of values, and configuration |
 //! | `error.rs` | what can go wrong, and how a handler says so |
 //! | `outcome.rs` | explicit outcomes |
 //! | `export.rs` | the macros that make a function the module's handler |
@@ -42,9 +44,13 @@ mod log;
 mod message;
 mod outcome;
 mod publish;
+mod request;
+mod values;
 
 pub use error::{Error, Limit, LimitKind, PublishError};
 pub use log::{log, Level};
 pub use message::{delivery, draining, time_left_millis, Claims, Delivery, Fence, Message};
 pub use outcome::Outcome;
 pub use publish::{publish, publish_atomic, publish_batch, send, Options, Outgoing, Receipt};
+pub use request::{reply, request, RequestOptions};
+pub use values::{config, Bucket, ValueError};

@@ -63,7 +63,7 @@ impl Receipt {
 static CLIENT: AtomicU32 = AtomicU32::new(0);
 
 /// Opens the delivery's client at the first publish.
-unsafe fn connect() -> Result<u32, Error> {
+pub(crate) unsafe fn connect() -> Result<u32, Error> {
     let open = CLIENT.load(Ordering::Relaxed);
     if open != 0 {
         return Ok(open);

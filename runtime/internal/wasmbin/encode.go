@@ -5,7 +5,7 @@ package wasmbin
 func (m *Module) Encode() []byte {
 	out := make([]byte, 0, m.sizeHint())
 	out = append(out, "\x00asm\x01\x00\x00\x00"...)
-	var s []byte // scratch for one section
+	s := make([]byte, 0, m.codeHint()) // scratch for one section
 	section := func(id byte, present bool, write func([]byte) []byte) {
 		if !present {
 			return
@@ -33,15 +33,21 @@ func (m *Module) Encode() []byte {
 
 // sizeHint guesses the size of the encoding from its largest parts.
 func (m *Module) sizeHint() int {
-	n := 4096
-	for i := range m.Code {
-		n += len(m.Code[i].Expr) + 8
-	}
+	n := 4096 + m.codeHint()
 	for i := range m.Data {
 		n += len(m.Data[i].Bytes) + 8
 	}
 	for i := range m.Customs {
 		n += len(m.Customs[i].Bytes) + 16
+	}
+	return n
+}
+
+// codeHint guesses the size of the code section, which most modules have as their largest.
+func (m *Module) codeHint() int {
+	n := 16
+	for i := range m.Code {
+		n += len(m.Code[i].Expr) + 8 + 6*len(m.Code[i].Locals)
 	}
 	return n
 }

@@ -67,6 +67,11 @@ func (r *InstrReader) Err() error { return r.c.err }
 func (r *InstrReader) Next(i *Instr) bool {
 	c := &r.c
 	start := c.pos
+	if n := r.short(i, c.buf[start:]); n > 0 {
+		c.pos += n
+		i.Raw = c.buf[start:c.pos:c.pos]
+		return true
+	}
 	c.padded = false
 	op := c.byte()
 	i.Op, i.X, i.Y, i.imm = Op(op), 0, 0, r.plain[op]
@@ -82,6 +87,35 @@ func (r *InstrReader) Next(i *Instr) bool {
 		i.Raw = r.canonical(i)
 	}
 	return true
+}
+
+// short reads an instruction whose immediates are a byte each, as most are, and returns its length; 0 if it isn't one that it
+// knows.
+func (r *InstrReader) short(i *Instr, b []byte) int {
+	if len(b) < 3 {
+		return 0
+	}
+	n := 2
+	i.Op, i.X, i.Y, i.imm = Op(b[0]), 0, 0, r.plain[b[0]]
+	switch i.imm {
+	case immNone:
+		return 1
+	case immLabel, immFunc, immLocal, immGlobal:
+		i.X = uint32(b[1])
+	case immI32, immI64:
+		i.value = int64(int8(b[1]<<1) >> 1)
+	case immMemarg:
+		if b[1] >= 32 || b[2] >= 0x80 {
+			return 0
+		}
+		i.X, i.Y, n = uint32(b[1]), uint32(b[2]), 3
+	default:
+		return 0
+	}
+	if b[1] >= 0x80 {
+		return 0
+	}
+	return n
 }
 
 // prefixed reads the second part of an opcode behind a prefix.

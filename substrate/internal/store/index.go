@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -42,6 +43,13 @@ func (x *index) remove(t Topic, gone func(*block) bool) {
 	x.topics[string(t.prefix)] = kept
 }
 
+// removeAll forgets the blocks of topics whose prefixes are gone.
+func (x *index) removeAll(gone func(prefix string) bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	maps.DeleteFunc(x.topics, func(prefix string, _ []*block) bool { return gone(prefix) })
+}
+
 // from returns the blocks of a topic that end at position or after it.
 func (x *index) from(t Topic, position uint64) []*block {
 	x.mu.RLock()
@@ -75,10 +83,17 @@ func (x *index) each(yield func(t Topic, b *block)) {
 	}
 }
 
-// load fills the index from the database.
+// load fills the index from the database, but for tenants that are being erased: what is left of them need not fit together.
 func (x *index) load(txn *badger.Txn) error {
 	x.topics = map[string][]*block{}
-	if err := eachTopic(txn, x.loadTopic); err != nil {
+	erased := erasuresIn(txn)
+	err := eachTopic(txn, func(it *badger.Iterator, t Topic) error {
+		if tenant, _, _ := parseTopic(t.State()); slices.Contains(erased, tenant) {
+			return nil
+		}
+		return x.loadTopic(it, t)
+	})
+	if err != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return nil

@@ -22,6 +22,7 @@
 //	len tenant | len topic | 'X' | position               end of a message with a ttl or a deadline
 //	len tenant | 0 | 'V' | len bucket | bucket | key      value that guests keep: see Bucket
 //	0 | "checkpoint"                                      up to which frame the journal is in the store
+//	0 | "erasure/" | tenant                               the tenant is being erased: its keys mean nothing
 //
 // # Records
 //

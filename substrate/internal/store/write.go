@@ -17,6 +17,10 @@ import (
 // durable, for that, all that was written before last: the batches before this one among it.
 func (s *Store) Write(early, last []Op, checkpoint []byte) (synced bool, err error) {
 	s.grown.begin()
+	return s.write(early, last, checkpoint)
+}
+
+func (s *Store) write(early, last []Op, checkpoint []byte) (synced bool, err error) {
 	sortOps(early)
 	for len(early) > 0 {
 		if err := failpoint.Hit("store.early"); err != nil {

@@ -23,11 +23,13 @@ type AdminOptions struct {
 	Consumers func() []dispatcher.ConsumerStatus
 	Keys      KeyManager
 	Resume    func(which func(dispatcher.ConsumerStatus) bool) int // as Dispatcher.Resume
-	Deploy    Deployments
-	Info      wire.HostInfo
-	Metrics   http.Handler
-	Ready     func() error
-	Logger    *zap.Logger
+	// DeleteTenant deletes all of a tenant, or returns rollout.ErrRuns.
+	DeleteTenant func(ctx context.Context, tenant string) error
+	Deploy       Deployments
+	Info         wire.HostInfo
+	Metrics      http.Handler
+	Ready        func() error
+	Logger       *zap.Logger
 }
 
 // NewAdmin returns the handler of the admin interface. It trusts whoever can connect, and hides what TenantOnly says is not
@@ -48,6 +50,7 @@ func newAdmin(o AdminOptions) *admin {
 	a := &admin{AdminOptions: o, api: humago.New(mux, cfg), mux: mux}
 	a.api.UseMiddleware(a.guardTenant)
 	a.addHost()
+	a.addTenants()
 	a.addTopics()
 	a.addGroups()
 	a.addDeadLetters()

@@ -141,7 +141,13 @@ func (a *admin) getDead(ctx context.Context, q *deadPath) (wire.DeadLetterDetail
 		}
 		d = of[0]
 	}
-	return wire.DeadLetterDetail{DeadLetter: deadOf(d), Message: messageOf(m), Unreadable: unreadable(d, m)}, nil
+	out := wire.DeadLetterDetail{DeadLetter: deadOf(d), Message: messageOf(m), Unreadable: unreadable(d, m)}
+	if by := out.DeadLetter.Operator; by != nil {
+		_, err := a.Context.VerifyOperator(d.Operator, m.Envelope, dispatcher.Binding(m))
+		verified := err == nil
+		by.Verified = &verified
+	}
+	return out, nil
 }
 
 // unreadable reports whether the log found only the names of a dead letter's message.
@@ -162,11 +168,13 @@ func (a *admin) redrive(ctx context.Context, r *moveRequest) (wire.Moved, error)
 	if err != nil {
 		return wire.Moved{}, err
 	}
-	operator, err := signedctx.Operator{Act: act, At: time.Now(), Why: r.Body.Why}.Encode()
-	if err != nil {
+	by := signedctx.Operator{Act: act, At: time.Now(), Why: r.Body.Why}
+	if _, err := a.Context.SealOperator(by, nil, signedctx.Binding{}); err != nil { // whatever is redriven
 		return wire.Moved{}, err
 	}
-	got, err := a.Log.Redrive(ctx, r.Tenant, r.Topic, substrate.Redrive{Filter: f, Operator: operator, Admit: a.verifies})
+	got, err := a.Log.Redrive(ctx, r.Tenant, r.Topic, substrate.Redrive{Filter: f, Admit: a.verifies, Note: func(m substrate.Message) (string, error) {
+		return a.Context.SealOperator(by, m.Envelope, dispatcher.Binding(m))
+	}})
 	return wire.Moved{Count: got.Moved, Refused: got.Refused}, err
 }
 

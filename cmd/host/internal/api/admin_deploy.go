@@ -19,10 +19,12 @@ import (
 type Deployments interface {
 	Apply(ctx context.Context, who rollout.Who, a wire.Apply) (*wire.Deployed, error)
 	Rollback(ctx context.Context, who rollout.Who, version int) (*wire.Deployed, error)
+	Promote(ctx context.Context, who rollout.Who, consumer string) (*wire.Deployed, error)
 	Current(ctx context.Context) (*wire.VersionList, error)
 	History(ctx context.Context, tenant string) (*wire.VersionList, error)
 	Missing(tenant string, digests []string) []string
 	Upload(tenant, digest string, module io.Reader) error
+	Tenants() []string
 }
 
 // TenantPath names a tenant in a path; exported because huma fills only exported fields.
@@ -47,6 +49,12 @@ type (
 		TenantPath
 		IfMatch string `header:"If-Match" doc:"tag that what runs must have"`
 		Body    wire.Rollback
+	}
+	tenantPromote struct {
+		Long
+		TenantPath
+		IfMatch string `header:"If-Match" doc:"tag that what runs must have"`
+		Body    wire.Promote
 	}
 	tenantModules struct {
 		TenantPath
@@ -102,6 +110,7 @@ func (a *admin) addDeployments() {
 			return a.apply(ctx, r.Tenant, r.IfMatch, r.Body)
 		})
 	registerFor(a, post("rollback", ofTenant+"/rollback", "Make an earlier version run again"), deployTimeout, ok, a.rollback)
+	registerFor(a, post("promote", ofTenant+"/promote", "Give canaries all messages"), deployTimeout, ok, a.promote)
 	add(a, http.MethodPost, "/admin/v1/tenants/{tenant}/modules/missing", "missing-modules", "Which modules have to be uploaded", http.StatusOK,
 		func(_ context.Context, r *tenantModules) (wire.Modules, error) {
 			return wire.Modules{SHA256: a.Deploy.Missing(r.Tenant, r.Body.SHA256)}, substrate.ValidTenant(r.Tenant)
@@ -157,4 +166,12 @@ func (a *admin) rollback(ctx context.Context, r *tenantRollback) (*wire.Deployed
 		return nil, err
 	}
 	return a.Deploy.Rollback(ctx, w, r.Body.Version)
+}
+
+func (a *admin) promote(ctx context.Context, r *tenantPromote) (*wire.Deployed, error) {
+	w, err := who(ctx, r.Tenant, r.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return a.Deploy.Promote(ctx, w, r.Body.Consumer)
 }

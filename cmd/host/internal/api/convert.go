@@ -135,5 +135,11 @@ func policyValueOf(v substrate.PolicyValue) wire.PolicyValue {
 }
 
 func consumerOf(c dispatcher.ConsumerStatus) wire.Consumer {
-	return wire.Consumer{Name: c.Name, Tenant: c.Tenant, Topic: c.Topic, Lane: c.Lane, State: string(c.State), Module: c.Module, Version: c.Version, Reason: c.Reason, InFlight: c.InFlight, Draining: c.Draining}
+	out := wire.Consumer{Name: c.Name, Tenant: c.Tenant, Topic: c.Topic, Lane: c.Lane, State: string(c.State), Module: c.Module, Version: c.Version, Reason: c.Reason, InFlight: c.InFlight, Draining: c.Draining}
+	if k := c.Canary; k != nil {
+		out.Canary = &wire.Canary{
+			Percent: k.Percent, Module: k.Module, Version: k.Version, State: string(k.State), Reason: k.Reason, InFlight: k.InFlight,
+		}
+	}
+	return out
 }

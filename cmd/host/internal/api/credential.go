@@ -128,7 +128,7 @@ func (a *admin) guardTenant(ctx huma.Context, next func(huma.Context)) {
 
 // refuses returns what is answered instead of an operation, or nil.
 func (c *credential) refuses(operation, tenant, topic string) *wire.Problem {
-	if tenant == "" && (operation == "list-topics" || operation == "list-consumers") {
+	if tenant == "" && (operation == "list-topics" || operation == "list-consumers" || operation == "list-tenants") {
 		return nil
 	}
 	if tenant != c.Tenant {
@@ -136,13 +136,19 @@ func (c *credential) refuses(operation, tenant, topic string) *wire.Problem {
 	}
 	may := c.Manage
 	switch {
+	case operation == "delete-tenant":
+		may = false // not even whoever manages it
 	case operation == "publish":
 		may = c.MayPublish(topic)
 	case reading()[operation]:
 		may = c.MayRead(topic)
 	}
+	what := "topic"
+	if topic == "" {
+		what = "tenant"
+	}
 	if !may {
-		return problem(http.StatusForbidden, wire.CodeForbidden, "the host config grants you no "+operation+" of this topic")
+		return problem(http.StatusForbidden, wire.CodeForbidden, "the host config grants you no "+operation+" of this "+what)
 	}
 	return nil
 }

@@ -65,9 +65,13 @@ func newHarness(t *testing.T) *harness {
 		},
 		Bearers: h.bearers, Keys: manager, MaxBytes: func(string, string) int64 { return 1000 },
 	})
+	deployer := newDeployer(t, log, seal)
 	h.options = AdminOptions{
-		Deploy: newDeployer(t, log, seal),
-		Log:    log, Context: seal, Keys: manager, Publish: publisher.Publish, Ready: ready, Logger: zap.NewNop(), Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `backlog{tenant="other"} 1`) }),
+		Deploy: deployer,
+		DeleteTenant: func(ctx context.Context, tenant string) error {
+			return deployer.Delete(ctx, tenant, func(versions func() error) error { return log.DeleteTenant(ctx, tenant, versions) })
+		},
+		Log: log, Context: seal, Keys: manager, Publish: publisher.Publish, Ready: ready, Logger: zap.NewNop(), Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `backlog{tenant="other"} 1`) }),
 		Consumers: func() []dispatcher.ConsumerStatus {
 			return []dispatcher.ConsumerStatus{{Name: "c", Tenant: testTenant, Topic: "open", State: "running"}}
 		},

@@ -56,7 +56,7 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 		return problem(http.StatusPreconditionFailed, wire.CodeChanged, err.Error())
 	case errors.Is(err, rollout.ErrHeld):
 		return problem(http.StatusConflict, wire.CodeConflict, err.Error())
-	case errors.Is(err, rollout.ErrNoVersion):
+	case errors.Is(err, rollout.ErrNoVersion), errors.Is(err, rollout.ErrNoCanary):
 		return problem(http.StatusNotFound, wire.CodeNotFound, err.Error())
 	case errors.Is(err, rollout.ErrDigest):
 		return problem(http.StatusBadRequest, wire.CodeInvalid, err.Error())
@@ -77,7 +77,7 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 		return problem(http.StatusNotFound, wire.CodeNotFound, err.Error())
 	case errors.Is(err, signedctx.ErrNoKey):
 		return problem(http.StatusNotFound, wire.CodeNotFound, signedctx.ErrNoKey.Error())
-	case errors.Is(err, signedctx.ErrKeySigns), errors.Is(err, keys.ErrInUse), errors.Is(err, keys.ErrRecent):
+	case errors.Is(err, signedctx.ErrKeySigns), errors.Is(err, keys.ErrInUse), errors.Is(err, rollout.ErrRuns), errors.Is(err, substrate.ErrDeleting), errors.Is(err, keys.ErrRecent):
 		return problem(http.StatusConflict, wire.CodeConflict, err.Error())
 	case errors.Is(err, substrate.ErrGroupEnding):
 		return later(problem(http.StatusServiceUnavailable, wire.CodeBusy, err.Error()), time.Second)

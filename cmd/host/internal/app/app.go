@@ -36,7 +36,9 @@ type Options struct {
 	Chosen bool
 	Logger *zap.Logger
 	Build  telemetry.Build
-	Reload <-chan os.Signal // each reads the signing keys again; nil is never
+	Reload <-chan os.Signal // each reads the signing keys again, and the host config; nil is never
+	// ReadHost reads the host config again: of it, issuers, grants and caps of tenants count. nil leaves them as they are.
+	ReadHost func() (*config.Host, error)
 	// Compiler is the command of a process that compiles one module, see runtime.Options.
 	Compiler []string
 	// Beside runs while the host does, and may replace its consumers. Its error stops the host. nil is nothing.
@@ -74,6 +76,7 @@ type parts struct {
 	rollout    *rollout.Deployer
 	deaths     chan []substrate.DeadLetter // of messages that expired, to be told of
 	budgets    *budgets
+	caps       atomic.Pointer[config.Host] // that the log's caps are from
 	ready      readiness
 	started    time.Time
 }
@@ -103,6 +106,7 @@ func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err 
 	p = &parts{
 		Options: o, metrics: telemetry.NewMetrics(o.Build), deaths: make(chan []substrate.DeadLetter, limits.ExpiredBatches), started: time.Now(),
 	}
+	p.caps.Store(o.Host)
 	var closers []func() error
 	closeAll = func() error {
 		var errs []error
@@ -160,6 +164,9 @@ func (p *parts) startConsumers(ctx context.Context) error {
 			return makeLanes(ctx, p.Logger, p.log, consumers)
 		},
 	})
+	if err := p.finishDeletions(ctx); err != nil {
+		return err
+	}
 	if p.Beside != nil {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/longshore/longshore/internal/config"
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/runtime"
+	"github.com/longshore/longshore/wasi/messaging"
 )
 
 // Compile reads and compiles the module of every consumer of the plan, in its order. What is wrong with modules comes
@@ -37,10 +38,10 @@ func Compile(ctx context.Context, engine *runtime.Engine, plan *config.Plan) ([]
 	return modules, nil
 }
 
-// compileOne compiles a consumer's module. The error is a config.Fault, at the module's place in the manifest, if the module
+// compileOne compiles a consumer's module, within the bounds of its tenant. The error is a config.Fault, at the module's place in the manifest, if the module
 // is refused.
 func compileOne(ctx context.Context, engine *runtime.Engine, c *config.Consumer, wasm []byte, b *budgets) (*runtime.Module, error) {
-	module, err := engine.CompileWithin(ctx, c.Name, wasm, c.Guest, runtime.Instances(c.Instances), b.within(c.Tenant))
+	module, err := engine.CompileWithin(ctx, c.Name, wasm, c.Guest, instancesOf(c), b.within(c.Tenant))
 	if ctx.Err() != nil {
 		if module != nil {
 			err = module.Close(context.WithoutCancel(ctx))
@@ -55,6 +56,14 @@ func compileOne(ctx context.Context, engine *runtime.Engine, c *config.Consumer,
 		return nil, fmt.Errorf("consumer %s: %w", c.Name, err)
 	}
 	return module, nil
+}
+
+// instancesOf returns what the manifest says of a module's instances, and of what it was made for.
+func instancesOf(c *config.Consumer) runtime.Instances {
+	i := c.Instances
+	return runtime.Instances{
+		Reuse: i.Reuse, MaxMessages: i.MaxMessages, MaxAge: i.MaxAge, WarmUp: i.WarmUp, Draft: messaging.Draft(c.Draft),
+	}
 }
 
 // Refusal says why the host doesn't run a module, and what would be right.

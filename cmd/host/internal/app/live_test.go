@@ -14,19 +14,39 @@ import (
 	"github.com/longshore/longshore/internal/config"
 )
 
-// beside runs a host without consumers until f returns.
-func beside(t *testing.T, f func(ctx context.Context, l *Live)) {
+// liveHost runs a host until the test ends. The returned function calls f while the host has no consumers yet.
+func liveHost(t *testing.T) func(t *testing.T, f func(ctx context.Context, l *Live)) {
 	t.Helper()
 	h := parseHost(t, "data: "+t.TempDir()+"\nlisten: {http: '127.0.0.1:0'}\ntopics: [{topic: closed, default_lane: off}]\n")
 	ctx, stop := context.WithCancel(t.Context())
-	require.NoError(t, Run(ctx, Options{
-		Host: h, Plan: &config.Plan{}, Logger: zap.NewNop(), Build: telemetry.ReadBuild(),
-		Beside: func(ctx context.Context, l *Live) error {
-			defer stop()
-			f(ctx, l)
-			return nil
-		},
-	}))
+	begun, ended := make(chan *Live, 1), make(chan error, 1)
+	go func() {
+		ended <- Run(ctx, Options{
+			Host: h, Plan: &config.Plan{}, Logger: zap.NewNop(), Build: telemetry.ReadBuild(),
+			Beside: func(ctx context.Context, l *Live) error {
+				begun <- l
+				<-ctx.Done()
+				return nil
+			},
+		})
+	}()
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-ended)
+	})
+	var live *Live
+	select {
+	case live = <-begun:
+	case err := <-ended:
+		ended <- err
+		require.FailNow(t, "the host ended", err)
+	}
+	return func(t *testing.T, f func(context.Context, *Live)) {
+		t.Helper()
+		_, err := live.Deploy(ctx, nil)
+		require.NoError(t, err)
+		f(ctx, live)
+	}
 }
 
 // wasm returns a module of examples/misbehaving.
@@ -51,6 +71,7 @@ func entry(t *testing.T, text string) config.Consumer {
 }
 
 func TestDeploy(t *testing.T) {
+	beside := liveHost(t)
 	a, b := entry(t, "name: a, topic: a"), entry(t, "name: b, topic: b")
 	first, second := wasm(t, "trap"), wasm(t, "divide")
 	isNew := func(outcomes []Outcome) (out []bool) {

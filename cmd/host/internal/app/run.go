@@ -72,7 +72,7 @@ func (p *parts) serve(ctx context.Context, servers []*api.Server) error {
 		})
 	}
 	group.Go(func() error { return p.dispatcher.Run(ctx) })
-	group.Go(func() error { p.reloadKeys(ctx); return nil })
+	group.Go(func() error { p.reload(ctx); return nil })
 	if p.Beside != nil {
 		group.Go(func() error { return p.Beside(ctx, &Live{parts: p}) })
 	}
@@ -106,6 +106,7 @@ func (p *parts) listen(ctx context.Context) ([]*api.Server, string, error) {
 	}
 	p.metrics.Watch(p.log, p.dispatcher.Consumers)
 	p.metrics.WatchTenants(p.tenants)
+	p.metrics.WatchRequests(p.dispatcher.Requests)
 	publisher := ingest.New(p.log, p.context)
 	addr := tcp.Addr().String()
 	dataHandler := api.NewData(api.DataOptions{
@@ -113,7 +114,7 @@ func (p *parts) listen(ctx context.Context) ([]*api.Server, string, error) {
 		MaxBytes: p.maxBytes, Ready: p.ready.check, Log: p.Logger,
 	})
 	admin := api.AdminOptions{
-		Log: p.log, Context: p.context, Publish: publisher.Publish, Consumers: p.dispatcher.Consumers, Resume: p.dispatcher.Resume, Keys: p.keys, Deploy: p.rollout,
+		Log: p.log, Context: p.context, Publish: publisher.Publish, Consumers: p.dispatcher.Consumers, Resume: p.dispatcher.Resume, Keys: p.keys, Deploy: p.rollout, DeleteTenant: p.deleteTenant,
 		Info:    wire.HostInfo{Version: p.Build.Version, PID: os.Getpid(), HTTP: addr, Data: p.Host.Data, Started: p.started.UTC()},
 		Metrics: p.metrics.Handler(p.Logger), Ready: p.ready.check, Logger: p.Logger,
 	}
@@ -141,18 +142,42 @@ func (p *parts) listenTenants(ctx context.Context) (net.Listener, error) {
 	return l, nil
 }
 
-// reloadKeys reads the signing keys again whenever it is told to, until ctx is done.
-func (p *parts) reloadKeys(ctx context.Context) {
+// reload reads the signing keys again, and of the host config what may change, whenever it is told to, until ctx is done.
+func (p *parts) reload(ctx context.Context) {
 	for {
 		select {
 		case <-p.Reload:
 			if err := p.keys.Reload(); err != nil {
 				p.Logger.Error("signing keys are not read", zap.Error(err))
 			}
+			if err := p.reloadTenants(); err != nil {
+				p.Logger.Error("the host config is not read: what it said of tenants before holds", zap.Error(err))
+			}
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// reloadTenants reads the host config again, and takes from it issuers, grants, and the caps that the log keeps. The rest counts
+// from the next start on.
+func (p *parts) reloadTenants() error {
+	if p.ReadHost == nil {
+		return nil
+	}
+	h, err := p.ReadHost()
+	if err != nil {
+		return err
+	}
+	if err := p.bearers.Reload(h); err != nil {
+		return err
+	}
+	if err := p.log.SetTenantCaps(logCaps(h)); err != nil {
+		return err
+	}
+	p.caps.Store(h)
+	p.Logger.Info("issuers, grants and caps of tenants are read", zap.Int("tenants", len(h.Tenants)))
+	return nil
 }
 
 // maxBytes returns the largest payload that a topic takes.

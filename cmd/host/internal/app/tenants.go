@@ -1,7 +1,12 @@
 package app
 
 import (
+	"context"
+	"fmt"
+	"sync"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/longshore/longshore/cmd/host/internal/telemetry"
 	"github.com/longshore/longshore/dispatcher"
@@ -11,9 +16,10 @@ import (
 	"github.com/longshore/longshore/substrate"
 )
 
-// budgets are the bounds of tenants on what the runtime makes for them.
+// budgets are the bounds of tenants on what the runtime makes for them. It is safe for concurrent use.
 type budgets struct {
 	host      *config.Host
+	mu        sync.Mutex
 	instances map[string]*runtime.Budget // of the tenants that a module was compiled for
 }
 
@@ -25,10 +31,30 @@ func newBudgets(h *config.Host) *budgets {
 // within returns what bounds the modules of a tenant.
 func (b *budgets) within(tenant string) runtime.Within {
 	caps := b.host.CapsOf(tenant)
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.instances[tenant] == nil {
 		b.instances[tenant] = runtime.NewBudget(int(caps.Instances))
 	}
 	return runtime.Within{Budget: b.instances[tenant], CompileCPU: caps.CompileTime}
+}
+
+// counts returns how many instances each tenant has.
+func (b *budgets) counts() map[string]int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := make(map[string]int, len(b.instances))
+	for name, budget := range b.instances {
+		out[name] = budget.Instances()
+	}
+	return out
+}
+
+// forget forgets a tenant that has no modules.
+func (b *budgets) forget(tenant string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.instances, tenant)
 }
 
 // logCaps returns the caps that the log keeps.
@@ -56,6 +82,29 @@ func guestCaps(h *config.Host) map[string]dispatcher.Caps {
 	return out
 }
 
+// deleteTenant deletes all of a tenant of which nothing runs.
+func (p *parts) deleteTenant(ctx context.Context, tenant string) error {
+	err := p.rollout.Delete(ctx, tenant, func(versions func() error) error { return p.log.DeleteTenant(ctx, tenant, versions) })
+	if err != nil {
+		return fmt.Errorf("delete tenant %s: %w", tenant, err)
+	}
+	p.budgets.forget(tenant)
+	p.metrics.Forget(tenant)
+	p.Logger.Info("tenant deleted", zap.String("tenant", tenant))
+	return nil
+}
+
+// finishDeletions deletes what is left outside of the log of tenants whose deletion a crash has interrupted.
+func (p *parts) finishDeletions(ctx context.Context) error {
+	for _, tenant := range p.log.Recovered().Deleted {
+		if err := p.rollout.Forget(ctx, tenant); err != nil {
+			return err
+		}
+		p.Logger.Info("tenant deleted: a crash had interrupted that", zap.String("tenant", tenant))
+	}
+	return nil
+}
+
 // tenants returns what each tenant uses and may use, for the metrics.
 func (p *parts) tenants() []telemetry.Tenant {
 	all := map[string]*telemetry.Tenant{}
@@ -80,12 +129,14 @@ func (p *parts) tenants() []telemetry.Tenant {
 	for _, c := range p.dispatcher.Consumers() {
 		of(c.Tenant).Used["consumers"]++
 	}
-	for name, b := range p.budgets.instances {
-		of(name).Used["instances"] = float64(b.Instances())
+	for name, n := range p.budgets.counts() {
+		of(name).Used["instances"] = float64(n)
 	}
 	list := make([]telemetry.Tenant, 0, len(all))
 	for _, m := range all {
-		m.Caps = capValues(p.Host.CapsOf(m.Name))
+		caps, log := p.Host.CapsOf(m.Name), p.caps.Load().CapsOf(m.Name)
+		caps.Messages, caps.Bytes, caps.RatePerSec, caps.Topics, caps.ValueBytes = log.Messages, log.Bytes, log.RatePerSec, log.Topics, log.ValueBytes
+		m.Caps = capValues(caps)
 		list = append(list, *m)
 	}
 	return list

@@ -185,6 +185,9 @@ func waitRunning(ctx context.Context, admin *client.Admin, out *wire.Deployed) e
 			if !waits[[2]string{one.Tenant, one.Name}] {
 				continue
 			}
+			if k := one.Canary; k != nil && k.State == "paused" {
+				one.State, one.Reason = k.State, "its canary is: "+k.Reason
+			}
 			switch one.State {
 			case "paused", "unhealthy", "stopped":
 				return fmt.Errorf("consumer %s of tenant %s is %s: %s; `longshore rollback --tenant %s` goes back",
@@ -268,6 +271,27 @@ func (c *command) rollbackCommand() *cobra.Command {
 			out, err := admin.Rollback(cmd.Context(), f.tenant, f.tag, r)
 			if err != nil {
 				return fmt.Errorf("roll back: %w", err)
+			}
+			return c.deployed(cmd.Context(), admin, &f, &out)
+		},
+	}
+	f.add(cmd, defaultTenant, "tenant")
+	f.addChange(cmd)
+	return cmd
+}
+
+func (c *command) promoteCommand() *cobra.Command {
+	var f deployFlags
+	cmd := &cobra.Command{
+		Use: "promote [CONSUMER]", Short: "Give the canary of a consumer, or all canaries of a tenant, all messages", Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			admin, err := c.deployAdmin(&f)
+			if err != nil {
+				return err
+			}
+			out, err := admin.Promote(cmd.Context(), f.tenant, f.tag, wire.Promote{Consumer: strings.Join(args, "")})
+			if err != nil {
+				return fmt.Errorf("promote: %w", err)
 			}
 			return c.deployed(cmd.Context(), admin, &f, &out)
 		},

@@ -149,6 +149,9 @@ func redrivenBy(o *wire.Operator) string {
 	if o.Why != "" {
 		text += ": " + o.Why
 	}
+	if o.Verified != nil && !*o.Verified {
+		text += " (not sealed by this host: it may be made up)"
+	}
 	return text
 }
 

@@ -16,7 +16,7 @@ func (c *command) keysCommand() *cobra.Command {
 	keys.AddCommand(
 		c.keysShowCommand("list", "List the keys, oldest first", (*client.Admin).Keys),
 		c.keysRotateCommand(), c.keysRetireCommand(),
-		c.keysShowCommand("reload", "Make the host read its keys again, as SIGHUP does", (*client.Admin).ReloadKeys),
+		c.keysShowCommand("reload", "Make the host read its keys again", (*client.Admin).ReloadKeys),
 	)
 	return keys
 }

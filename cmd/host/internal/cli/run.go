@@ -24,7 +24,7 @@ func (c *command) runCommand() *cobra.Command {
 		Use: "run", Short: "Run a host until it is told to stop", Args: cobra.NoArgs,
 		Long: `Run a host until it is told to stop (SIGINT or SIGTERM). What runs then gets the grace period;
 a second signal, a second later or more, ends the host at once. Neither loses a message; the first charges none.
-SIGHUP reads the signing keys again.`,
+SIGHUP reads the signing keys again, and of the host config the issuers, grants and caps of tenants.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			host, plan, err := c.load(manifest)
 			if err != nil {
@@ -81,6 +81,7 @@ func (c *command) run(
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
 	return app.Run(ctx, app.Options{
-		Host: host, Plan: plan, Chosen: chosen, Logger: log, Build: telemetry.ReadBuild(), Reload: reload, Compiler: command, Beside: beside,
+		Host: host, Plan: plan, Chosen: chosen, Logger: log, Build: telemetry.ReadBuild(), Reload: reload, ReadHost: c.host,
+		Compiler: command, Beside: beside,
 	})
 }

@@ -264,3 +264,22 @@ func (a *Admin) UnsetPolicy(ctx context.Context, tenant, topic string) (out wire
 	err = a.call(ctx, http.MethodDelete, topicPath(tenant, topic, "/policy"), nil, &out)
 	return out, err
 }
+
+// Tenants lists the tenants.
+func (a *Admin) Tenants(ctx context.Context) ([]wire.Tenant, error) {
+	var out wire.TenantList
+	err := a.call(ctx, http.MethodGet, "/admin/v1/tenants", nil, &out)
+	return out.Tenants, err
+}
+
+// Tenant returns what there is of a tenant.
+func (a *Admin) Tenant(ctx context.Context, name string) (out wire.Tenant, err error) {
+	err = a.call(ctx, http.MethodGet, "/admin/v1/tenants/"+url.PathEscape(name), nil, &out)
+	return out, err
+}
+
+// DeleteTenant deletes all of a tenant, and returns what that was.
+func (a *Admin) DeleteTenant(ctx context.Context, name string) (out wire.Tenant, err error) {
+	err = a.call(ctx, http.MethodDelete, "/admin/v1/tenants/"+url.PathEscape(name), nil, &out)
+	return out, err
+}

@@ -51,6 +51,12 @@ func (a *Admin) Rollback(ctx context.Context, tenant, tag string, r wire.Rollbac
 	return out, err
 }
 
+// Promote gives canaries of a tenant all messages.
+func (a *Admin) Promote(ctx context.Context, tenant, tag string, p wire.Promote) (out wire.Deployed, err error) {
+	err = a.deploy(ctx, deployments(tenant)+"/promote", tag, p, &out)
+	return out, err
+}
+
 // Deployments returns what runs of all tenants, or the versions that are kept of one.
 func (a *Admin) Deployments(ctx context.Context, tenant string) (out wire.VersionList, err error) {
 	err = a.call(ctx, http.MethodGet, deployments(tenant), nil, &out)

@@ -36,12 +36,30 @@ type session struct {
 	watcher            *watcher
 	seen               files
 	sources            sources
-	made               map[string]bool              // modules that some build command makes, or made, by path
-	outputs            map[string]bool              // files that builds write, as it seems
-	failed             map[string]bool              // builds that failed last, by commandKey
-	running            map[string]bool              // consumers that run, by name
-	said               map[string]string            // last fault of a consumer's module file, by name
-	refused            map[string][sha256.Size]byte // modules that the host refused, by consumer, since the manifest changed
+	made               map[string]bool // modules that some build command makes, or made, by path
+	outputs            map[string]bool // files that builds write, as it seems
+	failed             map[string]bool // builds that failed last, by commandKey
+	states             map[id]*state
+}
+
+// id tells consumers apart.
+type id struct{ tenant, name string }
+
+func idOf(k config.Consumer) id { return id{k.Tenant, k.Name} }
+
+// state is what is known of a consumer, whatever its entry says.
+type state struct {
+	running bool
+	said    string             // the last fault of its module's file, as long as it lasts
+	refused *[sha256.Size]byte // digest of the module that the host refused last, since the manifest changed
+}
+
+// of returns the state of a consumer.
+func (s *session) of(k config.Consumer) *state {
+	if s.states[idOf(k)] == nil {
+		s.states[idOf(k)] = &state{}
+	}
+	return s.states[idOf(k)]
 }
 
 // Run builds and deploys the consumers of a plan, and then whatever changes in it and in their sources, until ctx is done. Its
@@ -67,8 +85,7 @@ func Run(ctx context.Context, o Options) error {
 // newSession returns a session that has no watcher yet.
 func newSession(o Options) (*session, error) {
 	s := &session{
-		Options: o, made: map[string]bool{}, outputs: map[string]bool{}, failed: map[string]bool{}, running: map[string]bool{},
-		refused: map[string][sha256.Size]byte{}, said: map[string]string{},
+		Options: o, made: map[string]bool{}, outputs: map[string]bool{}, failed: map[string]bool{}, states: map[id]*state{},
 	}
 	if s.BuildTime == 0 {
 		s.BuildTime = limits.BuildDuration
@@ -218,18 +235,17 @@ func (s *session) reload() (another func(int) bool) {
 	}
 	before := s.Plan.Consumers
 	s.take(plan)
-	clear(s.refused)
-	clear(s.said)
 	for _, k := range before {
-		if !slices.ContainsFunc(plan.Consumers, func(now config.Consumer) bool { return now.Name == k.Name }) {
+		s.of(k).said, s.of(k).refused = "", nil
+		if !slices.ContainsFunc(plan.Consumers, func(now config.Consumer) bool { return idOf(now) == idOf(k) }) {
 			s.Talk.say("%s: the manifest doesn't name it any more: it stops", k.Name)
-			delete(s.running, k.Name)
+			delete(s.states, idOf(k))
 		}
 	}
 	return func(i int) bool {
 		now := plan.Consumers[i]
 		return !slices.ContainsFunc(before, func(k config.Consumer) bool {
-			return k.Name == now.Name && k.Module.Path == now.Module.Path && slices.Equal(k.Build, now.Build)
+			return idOf(k) == idOf(now) && k.Module.Path == now.Module.Path && slices.Equal(k.Build, now.Build)
 		})
 	}
 }

@@ -52,9 +52,10 @@ func (s *session) update(ctx context.Context, build []int) {
 // build runs a build command, says what it says, and reports whether it did its work.
 func (s *session) build(ctx context.Context, k config.Consumer) bool {
 	var names []string
+	var all []config.Consumer
 	for _, other := range s.Plan.Consumers {
 		if slices.Equal(other.Build, k.Build) {
-			names = append(names, other.Name)
+			names, all = append(names, other.Name), append(all, other)
 		}
 	}
 	s.Talk.say("%s: building", strings.Join(names, ", "))
@@ -69,15 +70,15 @@ func (s *session) build(ctx context.Context, k config.Consumer) bool {
 	if exit := new(exec.ExitError); bounded.Err() == nil && errors.As(err, &exit) {
 		err = exit // the command is the manifest's, and long
 	}
-	for _, name := range names {
-		s.Talk.say("%s: the build failed (%v): %s", name, err, s.meanwhile(name))
+	for _, other := range all {
+		s.Talk.say("%s: the build failed (%v): %s", other.Name, err, s.meanwhile(other))
 	}
 	return false
 }
 
 // meanwhile says what a consumer does whose new version can't run.
-func (s *session) meanwhile(name string) string {
-	if s.running[name] {
+func (s *session) meanwhile(k config.Consumer) string {
+	if s.of(k).running {
 		return "the version before keeps running"
 	}
 	return "it runs when that is mended"
@@ -105,18 +106,19 @@ func (s *session) deploy(ctx context.Context, built []int) {
 
 // tell says what became of a version.
 func (s *session) tell(v app.Version, o app.Outcome, built bool) {
-	name := v.Consumer.Name
+	name, state := v.Consumer.Name, s.of(v.Consumer)
 	switch {
 	case o.Refused != nil:
-		s.refused[name] = sha256.Sum256(v.Wasm)
+		sum := sha256.Sum256(v.Wasm)
+		state.refused = &sum
 		s.Report(faults(o.Refused))
-		s.Talk.say("%s: %s", name, s.meanwhile(name))
+		s.Talk.say("%s: %s", name, s.meanwhile(v.Consumer))
 	case o.New:
 		s.Talk.say("%s: runs with module %.12s", name, o.Digest)
-	case built && v.Wasm != nil && s.running[name]:
+	case built && v.Wasm != nil && state.running:
 		s.Talk.say("%s: the module is as it was", name)
 	}
-	s.running[name] = o.Digest != ""
+	state.running = o.Digest != ""
 }
 
 // module returns a consumer's module as it is on disk, or nil if it is not to be deployed: its last build failed, it can't be
@@ -127,18 +129,19 @@ func (s *session) module(k config.Consumer, built bool) []byte {
 	}) {
 		return nil
 	}
+	state := s.of(k)
 	wasm, err := k.ReadModule()
 	if err != nil {
-		again := k.Build != nil && !built && s.running[k.Name]
-		if !again && s.said[k.Name] != err.Error() {
-			s.said[k.Name] = err.Error()
+		again := k.Build != nil && !built && state.running
+		if !again && state.said != err.Error() {
+			state.said = err.Error()
 			s.Report(faults(err))
-			s.Talk.say("%s: %s", k.Name, s.meanwhile(k.Name))
+			s.Talk.say("%s: %s", k.Name, s.meanwhile(k))
 		}
 		return nil
 	}
-	delete(s.said, k.Name)
-	if before, there := s.refused[k.Name]; there && before == sha256.Sum256(wasm) {
+	state.said = ""
+	if state.refused != nil && *state.refused == sha256.Sum256(wasm) {
 		return nil
 	}
 	return wasm

@@ -32,6 +32,7 @@ const (
 	whatRun      = "run"
 	whatApply    = "apply"
 	whatRollback = "rollback"
+	whatPromote  = "promote"
 )
 
 // Apply makes a manifest what runs. With a tenant, it replaces the consumers of that tenant and must name no other. Without, it
@@ -182,7 +183,7 @@ func (d *Deployer) versions(who Who, m manifest) (next []*Version, err error) {
 	for _, tenant := range slices.Sorted(maps.Keys(byTenant)) {
 		v := d.newVersion(who, tenant, m.what)
 		for _, c := range byTenant[tenant] {
-			e, err := newEntry(c.Name, m.modules[c.Module.Path], c.Entry)
+			e, err := newEntry(c.Name, m.modules[c.Module.Path], c.Entry, c.CanaryPercent)
 			if err != nil {
 				return nil, err
 			}
@@ -207,12 +208,7 @@ func (d *Deployer) newVersion(who Who, tenant, what string) *Version {
 func (d *Deployer) settle(v *Version) bool {
 	now := d.current[v.Tenant]
 	for i := range v.Entries {
-		e := &v.Entries[i]
-		if was := now.entry(e.Name); was.same(e) {
-			e.Since, e.Accepted = was.Since, was.Accepted
-		} else {
-			e.Since, e.Accepted = v.Number, v.At
-		}
+		v.Entries[i].settle(now.entry(v.Entries[i].Name), v)
 	}
 	return now == nil && len(v.Entries) > 0 || now != nil && now.Digest() != v.Digest()
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/longshore/longshore/cmd/host/internal/wire"
 )
@@ -19,11 +20,14 @@ func changes(before, after *Version) (out []wire.Change) {
 		switch {
 		case was == nil:
 			c.Kind = wire.ChangeAdded
-		case was.same(e):
+		case was.same(e) && was.Percent == e.Percent:
 			continue
 		default:
 			c.Kind, c.ModuleBefore = wire.ChangeChanged, was.Module
 			c.Fields = fields(was.Manifest, e.Manifest)
+		}
+		if before, after := shareOf(was), shareOf(e); before != after {
+			c.Fields = append(c.Fields, wire.FieldChange{Path: "canary.share", Before: before, After: after})
 		}
 		out = append(out, c)
 	}
@@ -36,6 +40,14 @@ func changes(before, after *Version) (out []wire.Change) {
 		}
 	}
 	return out
+}
+
+// shareOf returns the share of messages that an entry, which may be nil, gets as a canary; "" if it is none.
+func shareOf(e *Entry) string {
+	if e == nil || e.Percent == 0 {
+		return ""
+	}
+	return strconv.Itoa(e.Percent) + "%"
 }
 
 // fields compares two entries key by key.

@@ -55,6 +55,7 @@ type piece struct {
 	module   *runtime.Module
 	fresh    bool // the module was compiled for this piece
 	consumer dispatcher.Consumer
+	base     *piece // that gets the messages which this one, a canary, doesn't; nil if it gets all
 }
 
 func (p *piece) name() name { return name{p.tenant, p.entry.Name} }
@@ -67,6 +68,9 @@ func New(o Options) *Deployer {
 	}
 	return d
 }
+
+// Tenants returns the tenants of which versions are kept, in any order.
+func (d *Deployer) Tenants() []string { return d.Store.Tenants() }
 
 // ErrHeld says that a host takes no deployments.
 var ErrHeld = errors.New("longshore dev decides what runs here: change the manifest that it watches")
@@ -126,46 +130,101 @@ func (d *Deployer) resolve(next []*Version) (pieces []*piece, err error) {
 	for _, v := range next {
 		all[v.Tenant] = v
 	}
-	var entries []json.RawMessage
+	var bases []*piece
 	for _, tenant := range slices.Sorted(maps.Keys(all)) {
 		for i := range all[tenant].Entries {
 			p := &piece{tenant: tenant, entry: &all[tenant].Entries[i]}
-			text, err := p.entry.resolvable(tenant)
-			if err != nil {
-				return nil, err
+			if p.entry.Base != nil {
+				p.base = &piece{tenant: tenant, entry: p.entry.Base}
+				bases = append(bases, p.base)
 			}
-			pieces, entries = append(pieces, p), append(entries, text)
+			pieces = append(pieces, p)
+		}
+	}
+	return pieces, errors.Join(d.parse(pieces), d.parse(bases))
+}
+
+// parse resolves the entries of pieces under the host config.
+func (d *Deployer) parse(pieces []*piece) error {
+	entries := make([]json.RawMessage, len(pieces))
+	for i, p := range pieces {
+		var err error
+		if entries[i], err = p.entry.resolvable(p.tenant); err != nil {
+			return err
 		}
 	}
 	plan, err := config.ParseEntries("deployed consumers", entries, d.Host)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for i, p := range pieces {
 		p.config = plan.Consumers[i]
 	}
-	return pieces, nil
+	return nil
 }
 
-// fill gives a piece its module: that which runs, if it is the same.
+// fill gives a piece its module, and that of its base.
 func (d *Deployer) fill(ctx context.Context, p *piece, given *config.Consumer) error {
-	if now := d.running[p.name()]; now != nil && now.runsOn(p) {
-		p.module = now.module
-	} else {
-		wasm, err := d.read(p.entry.Module)
-		if err != nil {
-			return fmt.Errorf("read the module of consumer %s of tenant %s: %w", p.entry.Name, p.tenant, err)
-		}
-		if given == nil {
-			given = &p.config
-		}
-		if p.module, err = d.Compile(ctx, given, wasm); err != nil {
-			return err
-		}
-		p.fresh = true
+	if given == nil {
+		given = &p.config
+	}
+	if err := d.findModule(ctx, p, given); err != nil {
+		return err
 	}
 	p.consumer = d.Consumer(&p.config, p.module)
 	p.consumer.Version = strconv.Itoa(p.entry.Since)
+	if p.base == nil {
+		return nil
+	}
+	if key := differsInLane(&p.config, &p.base.config); key != "" {
+		return given.Fault(key, "it differs from the version beside which it is a canary", "want the same, or no canary")
+	}
+	if err := d.fill(ctx, p.base, nil); err != nil {
+		return err
+	}
+	canary := p.consumer
+	p.consumer = p.base.consumer
+	p.consumer.Canary = &dispatcher.Canary{Percent: p.entry.Percent, Consumer: canary}
+	return nil
+}
+
+// differsInLane returns a key that has to be the same in two versions of a consumer that run beside each other; "" if all are.
+func differsInLane(a, b *config.Consumer) string {
+	for _, of := range []struct {
+		key  string
+		same bool
+	}{
+		{"topic", a.Topic == b.Topic},
+		{"group", a.Group == b.Group},
+		{"ordering", a.Ordering == b.Ordering},
+		{"concurrency", a.Concurrency == b.Concurrency},
+		{"max_attempts", a.MaxAttempts == b.MaxAttempts},
+		{"lease", a.Lease == b.Lease},
+		{"batch", a.Batch == b.Batch},
+	} {
+		if !of.same {
+			return of.key
+		}
+	}
+	return ""
+}
+
+// findModule gives a piece its module: that which runs, if it is the same.
+func (d *Deployer) findModule(ctx context.Context, p *piece, given *config.Consumer) error {
+	for now := d.running[p.name()]; now != nil; now = now.base {
+		if now.runsOn(p) {
+			p.module = now.module
+			return nil
+		}
+	}
+	wasm, err := d.read(p.entry.Module)
+	if err != nil {
+		return fmt.Errorf("read the module of consumer %s of tenant %s: %w", p.entry.Name, p.tenant, err)
+	}
+	if p.module, err = d.Compile(ctx, given, wasm); err != nil {
+		return err
+	}
+	p.fresh = true
 	return nil
 }
 
@@ -185,8 +244,10 @@ func (p *piece) runsOn(other *piece) bool {
 func drop(ctx context.Context, pieces []*piece) error {
 	var errs []error
 	for _, p := range pieces {
-		if p.fresh {
-			errs = append(errs, p.module.Close(context.WithoutCancel(ctx)))
+		for ; p != nil; p = p.base {
+			if p.fresh {
+				errs = append(errs, p.module.Close(context.WithoutCancel(ctx)))
+			}
 		}
 	}
 	return errors.Join(errs...)
@@ -219,7 +280,9 @@ func (d *Deployer) commit(ctx context.Context, pieces []*piece, c change) (err e
 	}
 	clear(d.running)
 	for _, p := range pieces {
-		p.fresh = false
+		for one := p; one != nil; one = one.base {
+			one.fresh = false
+		}
 		d.running[p.name()] = p
 	}
 	for _, v := range c.next {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/longshore/longshore/cmd/host/internal/wire"
 	"github.com/longshore/longshore/internal/config"
@@ -31,11 +32,50 @@ func (d *Deployer) Rollback(ctx context.Context, who Who, to int) (*wire.Deploye
 	}
 	v := d.newVersion(who, who.Tenant, whatRollback+" to version "+strconv.Itoa(earlier.Number))
 	v.Entries, v.Whole = slices.Clone(earlier.Entries), d.current[who.Tenant].Whole
+	for i := range v.Entries {
+		v.Entries[i].Percent, v.Entries[i].Base = 0, nil
+	}
+	return d.replaceBy(ctx, who, v)
+}
+
+// replaceBy makes a version what runs, if it is another than that.
+func (d *Deployer) replaceBy(ctx context.Context, who Who, v *Version) (*wire.Deployed, error) {
 	var next []*Version
 	if d.settle(v) {
 		next = append(next, v)
 	}
 	return d.replace(ctx, change{who: who, next: next, given: func(name) *config.Consumer { return nil }})
+}
+
+// ErrNoCanary says that there is nothing to promote.
+var ErrNoCanary = errors.New("no canary of that name runs: `longshore history -o json` shows canary_percent of those that do")
+
+// Promote gives canaries of a tenant all messages: that of a consumer, or with "" all of them.
+func (d *Deployer) Promote(ctx context.Context, who Who, consumer string) (*wire.Deployed, error) {
+	unlock, err := d.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := d.match(who); err != nil {
+		return nil, err
+	}
+	now := d.current[who.Tenant]
+	if now == nil {
+		return nil, ErrNoCanary
+	}
+	v := d.newVersion(who, who.Tenant, strings.TrimSpace(whatPromote+" "+consumer))
+	v.Entries, v.Whole = slices.Clone(now.Entries), now.Whole
+	found := false
+	for i := range v.Entries {
+		if e := &v.Entries[i]; e.Base != nil && (consumer == "" || consumer == e.Name) {
+			e.Percent, e.Base, found = 0, nil, true
+		}
+	}
+	if !found {
+		return nil, ErrNoCanary
+	}
+	return d.replaceBy(ctx, who, v)
 }
 
 // find returns a version that is kept of a tenant.
@@ -99,7 +139,7 @@ func (d *Deployer) describe(v *Version) wire.Version {
 		Consumers: []wire.DeployedConsumer{},
 	}
 	for _, e := range v.Entries {
-		out.Consumers = append(out.Consumers, wire.DeployedConsumer{Name: e.Name, Module: e.Module, Since: e.Since})
+		out.Consumers = append(out.Consumers, wire.DeployedConsumer{Name: e.Name, Module: e.Module, Since: e.Since, CanaryPercent: e.Percent})
 	}
 	return out
 }

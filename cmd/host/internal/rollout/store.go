@@ -92,7 +92,7 @@ func (s *Store) removeUnfinished() error {
 		return err
 	}
 	for _, name := range left {
-		if err := os.Remove(name); err != nil {
+		if err := os.RemoveAll(name); err != nil {
 			return err
 		}
 	}
@@ -218,7 +218,7 @@ func (s *Store) Has(tenant, digest string) bool {
 // names reports whether a version of a tenant names a module.
 func (s *Store) names(tenant, digest string) bool {
 	for _, v := range s.versions[tenant] {
-		if slices.ContainsFunc(v.Entries, func(e Entry) bool { return e.Module == digest }) {
+		if slices.Contains(v.modules(), digest) {
 			return true
 		}
 	}
@@ -293,8 +293,8 @@ func (s *Store) collect() error {
 	used := map[string]bool{}
 	for _, all := range s.versions {
 		for _, v := range all {
-			for _, e := range v.Entries {
-				used[e.Module] = true
+			for _, digest := range v.modules() {
+				used[digest] = true
 			}
 		}
 	}

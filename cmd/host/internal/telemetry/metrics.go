@@ -23,6 +23,7 @@ const namespace = "longshore"
 type Metrics struct {
 	registry   *prometheus.Registry
 	deliveries *prometheus.CounterVec
+	canaries   *prometheus.CounterVec
 	buried     *prometheus.CounterVec
 	skipped    *prometheus.CounterVec
 	fuel       *prometheus.CounterVec
@@ -38,6 +39,9 @@ func NewMetrics(b Build) *Metrics {
 		registry: prometheus.NewRegistry(),
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Name: "deliveries_total", Help: "Deliveries that ended, by verdict.",
+		}, append(consumer, "verdict")),
+		canaries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: namespace, Name: "canary_deliveries_total", Help: "Those of the deliveries that a canary ended, by verdict.",
 		}, append(consumer, "verdict")),
 		buried: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Name: "messages_buried_total", Help: "Messages that became dead letters, by reason; those that expired have no consumer.",
@@ -64,7 +68,7 @@ func NewMetrics(b Build) *Metrics {
 		ConstLabels: prometheus.Labels{"version": b.Version, "revision": b.Revision, "go": b.Go},
 	})
 	info.Set(1)
-	m.registry.MustRegister(m.deliveries, m.buried, m.skipped, m.fuel, m.wall, m.events, m.unsent, info, collectors.NewGoCollector(),
+	m.registry.MustRegister(m.deliveries, m.canaries, m.buried, m.skipped, m.fuel, m.wall, m.events, m.unsent, info, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -74,6 +78,14 @@ func (m *Metrics) Watch(log *substrate.Log, consumers func() []dispatcher.Consum
 	m.registry.MustRegister(&topicCollector{topics: log.Topics, now: time.Now},
 		&groupCollector{topics: log.Topics, groups: log.Groups, now: time.Now},
 		consumerCollector{consumers}, journalCollector{log.JournalStats})
+}
+
+// Forget drops the series of a tenant that is gone.
+func (m *Metrics) Forget(tenant string) {
+	of := prometheus.Labels{"tenant": tenant}
+	for _, v := range []interface{ DeletePartialMatch(prometheus.Labels) int }{m.deliveries, m.buried, m.skipped, m.fuel, m.wall} {
+		v.DeletePartialMatch(of)
+	}
 }
 
 // WatchTenants adds what tenants use. It is called once.
@@ -89,6 +101,9 @@ func (m *Metrics) Handler(log *zap.Logger) http.Handler {
 // OnDelivery counts one outcome.
 func (m *Metrics) OnDelivery(r dispatcher.Receipt) {
 	m.deliveries.WithLabelValues(r.Tenant, r.Consumer, r.Verdict).Inc()
+	if r.Canary {
+		m.canaries.WithLabelValues(r.Tenant, r.Consumer, r.Verdict).Inc()
+	}
 	m.fuel.WithLabelValues(r.Tenant, r.Consumer).Add(float64(max(0, r.Fuel)))
 	if r.Wall > 0 {
 		m.wall.WithLabelValues(r.Tenant, r.Consumer).Observe(r.Wall.Seconds())

@@ -74,6 +74,22 @@ func TestMetrics(t *testing.T) {
 			require.Contains(t, got, line)
 		}
 	})
+	t.Run("SayWhatBecameOfRequests", func(t *testing.T) {
+		m := NewMetrics(Build{})
+		m.WatchRequests(func() dispatcher.RequestStats {
+			return dispatcher.RequestStats{Waiting: 1, Answered: 2, Unanswered: 3, Dropped: 4, Refused: 5}
+		})
+		got := scrape(t, m)
+		for _, line := range []string{
+			`longshore_waiting_requests 1`,
+			`longshore_requests_total{outcome="answered"} 2`,
+			`longshore_requests_total{outcome="unanswered"} 3`,
+			`longshore_replies_lost_total{outcome="dropped"} 4`,
+			`longshore_replies_lost_total{outcome="refused"} 5`,
+		} {
+			require.Contains(t, got, line)
+		}
+	})
 	t.Run("ReadTheLogAndTheConsumers", func(t *testing.T) {
 		log, err := substrate.Open(t.Context(), substrate.Options{Dir: t.TempDir()})
 		require.NoError(t, err)

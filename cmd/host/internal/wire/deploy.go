@@ -15,6 +15,11 @@ type Rollback struct {
 	Version int `json:"version,omitempty" minimum:"0" doc:"0 is the last one that ran something else"`
 }
 
+// Promote asks for canaries to get all messages.
+type Promote struct {
+	Consumer string `json:"consumer,omitempty" doc:"whose; none is all"`
+}
+
 // Deployed says what a deployment came to, or would come to.
 type Deployed struct {
 	Tag      string    `json:"tag" doc:"names what runs: give it in If-Match"`
@@ -39,6 +44,8 @@ type DeployedConsumer struct {
 	Name   string `json:"name"`
 	Module string `json:"module" doc:"SHA-256"`
 	Since  int    `json:"since" doc:"version in which it became what it is; receipts carry it"`
+	// CanaryPercent of the messages are this version's, and the others those of the one before it; 0 is all.
+	CanaryPercent int `json:"canary_percent,omitempty"`
 }
 
 // VersionList is the history of a tenant, newest first.

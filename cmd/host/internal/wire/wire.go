@@ -219,6 +219,8 @@ type Operator struct {
 	Act string    `json:"act" doc:"who did"`
 	At  time.Time `json:"at"`
 	Why string    `json:"why,omitempty"`
+	// Verified says whether the seal of the record verifies; it is told of a single dead letter alone.
+	Verified *bool `json:"verified,omitempty" doc:"whether the host's seal on this record verifies; told of a single dead letter alone"`
 }
 
 // Moved answers a Move.
@@ -280,6 +282,18 @@ type Consumer struct {
 	Reason   string `json:"reason,omitempty" doc:"why it isn't running"`
 	InFlight int    `json:"in_flight"`
 	Draining int    `json:"draining,omitempty" doc:"messages that versions before hold"`
+
+	Canary *Canary `json:"canary,omitempty" doc:"a new version that gets a share of the messages"`
+}
+
+// Canary is a new version of a consumer beside the one that runs.
+type Canary struct {
+	Percent  int    `json:"percent" doc:"of the messages"`
+	Module   string `json:"module" doc:"SHA-256 of the module, in hex"`
+	Version  string `json:"version"`
+	State    string `json:"state"`
+	Reason   string `json:"reason,omitempty" doc:"why it isn't running: it gets no messages then"`
+	InFlight int    `json:"in_flight"`
 }
 
 // ConsumerList answers a listing of consumers, by name.

@@ -56,6 +56,8 @@ func handle(m *longshore.Message) error {
 		return report("random", random())
 	case "values":
 		return values(m)
+	case "config":
+		return config(m)
 	case "warm":
 		return report("out", warmth)
 	case "trap":

@@ -45,3 +45,16 @@ func values(m *longshore.Message) error {
 	report += fmt.Sprint(b.Set("", nil))
 	return longshore.Send("out", &longshore.Message{Data: []byte(report)})
 }
+
+// config reports what the keys of the payload are set to.
+func config(m *longshore.Message) error {
+	var text string
+	for _, key := range strings.Fields(string(m.Data)) {
+		value, found := longshore.Config(key)
+		if !found {
+			value = "nothing"
+		}
+		text += key + ": " + value + "\n"
+	}
+	return report("report", text)
+}
