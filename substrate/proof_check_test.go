@@ -181,6 +181,10 @@ func drain(t *testing.T, l *Log) leftovers {
 	left := leftovers{alive: map[string]Delivery{}, dead: map[string]DeadLetter{}}
 	until := time.Now().Add(20 * time.Second)
 	for _, s := range l.Topics() {
+		if s.Tenant != testTenant { // it comes and goes as a whole: see workload.pass
+			require.Equal(t, s.Published, uint64(s.Ready), "%+v", s)
+			continue
+		}
 		require.NoError(t, l.Pause(t.Context(), s.Tenant, s.Topic, false))
 		for {
 			r := claimRequest(s.Topic, 200)
@@ -386,6 +390,9 @@ func (l leftovers) has(id string) bool {
 
 func (h *history) checkCounters(l *Log, left leftovers) {
 	for _, s := range l.Topics() {
+		if s.Tenant != testTenant {
+			continue
+		}
 		var alive, dead int64
 		for _, d := range left.alive {
 			if d.Message.Topic == s.Topic {
