@@ -133,7 +133,7 @@ func canaryTakes(m substrate.Message, percent int) bool {
 	}
 	_, _ = h.Write([]byte(key)) // a hash takes everything
 	sum := h.Sum64()
-	return (sum^sum>>32)%100 < uint64(percent) //nolint:gosec // 1 to 99
+	return (sum^sum>>32)%100 < uint64(percent)
 }
 
 // canaryStatus returns what the canary is doing; nil if there is none.

@@ -24,7 +24,7 @@ type asker struct {
 // request publishes a message at once, and waits for the replies to it without a worker. What it publishes is not undone if
 // the call fails.
 //
-//	admit ─► open an inquiry ─► seal ─► leave the worker ─► publish ─► wait ─► come back ─► close the inquiry
+//	admit ─► open an inquiry ─► seal ─► leave the worker ─► publish ─► wait ─► close the inquiry ─► come back
 func (a *asker) request(ctx context.Context, r messaging.Request) ([]messaging.Message, *messaging.PublishError) {
 	until := endOfWait(time.Now(), r.Deadline, a.call.Deadline())
 	if !time.Now().Before(until) {

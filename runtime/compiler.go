@@ -20,6 +20,9 @@ import (
 // refusedStatus is the exit status of a compiler that refuses the module, and says why on its standard error.
 const refusedStatus = 3
 
+// slowStatus is the exit status of a compiler that has used up its processor time.
+const slowStatus = 4
+
 // saidBytes is how much of what a compiler says is kept.
 const saidBytes = 64 * limits.KiB
 
@@ -128,7 +131,7 @@ func (b *compilerBounds) refusal(exit *exec.ExitError, said string) error {
 		return &guestError{errors.New(strings.TrimSpace(said))}
 	case exit.ExitCode() == 1:
 		return &hostFault{fmt.Errorf("the compiler failed: %w", &guestError{errors.New(strings.TrimSpace(said))})}
-	case !exit.Exited() && exit.SystemTime()+exit.UserTime() >= b.cpu-b.cpu/10:
+	case exit.ExitCode() == slowStatus, !exit.Exited() && exit.SystemTime()+exit.UserTime() >= b.cpu-b.cpu/10:
 		return overTime(b.cpu)
 	}
 	return fmt.Errorf("the compiler ended with %w", &guestError{errors.New(exit.String() + ": " + strings.TrimSpace(said))})

@@ -51,7 +51,7 @@ func TestInvoke_Pauses(t *testing.T) {
 		g.HostCalls = 1_000
 		o, n := paused(t.Context(), t, "asking for the topic", g, func() {})
 		require.Equal(t, "host-call-limit", o.Reason())
-		require.GreaterOrEqual(t, n, 1_000/16)
+		require.GreaterOrEqual(t, n, 1_000/32)
 	})
 	t.Run("ACallThatIsGivenUpMeanwhileEndsThere", func(t *testing.T) {
 		for _, name := range []string{"counting", "asking for the topic"} {

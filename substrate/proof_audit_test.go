@@ -65,7 +65,7 @@ func auditOne(ctx context.Context, p *proofPlan, dir string) proofFindings {
 
 func (f *proofFindings) read(ctx context.Context, l *Log, release bool) error {
 	var leases []Settlement
-	for _, s := range l.Topics() {
+	for _, s := range provedTopics(l) {
 		if s.Topic == proofProbe {
 			continue
 		}

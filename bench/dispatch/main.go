@@ -57,7 +57,7 @@ func newBench(short bool) *bench {
 	if short {
 		return &bench{short: true, rounds: 3, calls: 40, messages: map[language]int{inGo: 800, inC: 3_000}}
 	}
-	return &bench{rounds: 7, calls: 200, messages: map[language]int{inGo: 4_000, inC: 10_000}}
+	return &bench{rounds: 5, calls: 200, messages: map[language]int{inGo: 2_000, inC: 10_000}}
 }
 
 func main() {

@@ -21,7 +21,7 @@ const (
 	noisyTenant = "noisy"
 	quietTenant = "quiet"
 	quietTopic  = "calls"
-	fullTopic   = "full" // of the noisy tenant: it takes one message
+	fullTopic   = "default" // that the noisy modules publish to: it takes one message
 )
 
 // noisy names the modules of the corpus that the noisy tenant runs, each as a consumer of its own: each comes to another cap

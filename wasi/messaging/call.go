@@ -230,15 +230,15 @@ func (c *Call) look(ctx context.Context) {
 		panic(err)
 	}
 	c.mustGoOn(ctx)
+	if c.Pause(ctx) > 0 {
+		c.mustGoOn(ctx) // it may have been given up meanwhile
+	}
 }
 
 // step is mustGoOn for one piece of work that a guest can multiply: it looks at the clock before every stepsPerCheck of them.
 func (c *Call) step(ctx context.Context) {
 	if c.steps++; c.steps%stepsPerCheck == 0 {
 		c.mustGoOn(ctx)
-		if c.Pause(ctx) > 0 {
-			c.mustGoOn(ctx) // it may have been given up meanwhile
-		}
 	}
 }
 
