@@ -312,6 +312,24 @@ func TestTenantValues(t *testing.T) {
 		require.Zero(t, l.Tenants()[0].ValueBytes)
 	})
 
+	t.Run("ThatWereWrittenSinceTheyWereLookedUpAreLookedUpAgain", func(t *testing.T) {
+		l := openLog(t, t.TempDir())
+		set(t, l, "k=1")
+		looked, err := l.sizeValues(testTenant, []ValueWrite{{Bucket: testBucket, Key: "k"}})
+		require.NoError(t, err)
+		set(t, l, "k=22222")
+		now := func() int64 {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			n, err := l.replaced(BucketName{testTenant, testBucket}, "k", looked[0])
+			require.NoError(t, err)
+			return n
+		}
+		require.Equal(t, looked[0].bytes+4, now(), "not stored yet")
+		storeUpToDate(t, l)
+		require.Equal(t, looked[0].bytes+4, now(), "stored")
+	})
+
 	t.Run("AreCountedUnderConcurrency", func(t *testing.T) {
 		l := openLog(t, t.TempDir())
 		var leases [80]Lease

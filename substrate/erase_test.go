@@ -319,6 +319,35 @@ func TestDeleteTenant(t *testing.T) {
 		}
 	})
 
+	t.Run("WhatWasLookedUpBeforeMakesNothingOfItAgain", func(t *testing.T) {
+		dir, l := inhabited(t, 0)
+		others := withoutVictim(l)
+		name := TopicName{victim, "blocks"}
+		ln, err := l.findLane(laneName{topic: name})
+		require.NoError(t, err)
+		old, letters, err := l.deadLetters(t.Context(), victim, "blocks", DeadLetterFilter{})
+		require.NoError(t, err)
+		require.NotEmpty(t, letters)
+		require.NoError(t, l.DeleteTenant(t.Context(), victim, nil))
+		r := claimRequest("blocks", 3)
+		r.Tenant = victim
+		got, _, err := l.claimOnce(t.Context(), ln, r)
+		require.NoError(t, err)
+		require.Empty(t, got.Deliveries)
+		moved, err := l.moveDead(t.Context(), old, letters, needLittle, func(ln *lane, _ time.Time, items []redriven) frame {
+			return &redriveFrame{name: ln.id(), items: items}
+		})
+		require.NoError(t, err)
+		require.Zero(t, moved)
+		entered, _, err := l.quarantine(t.Context(), old, []*quarantined{{number: letters[0].Position}})
+		require.NoError(t, err)
+		require.Empty(t, entered)
+		n, err := l.discardEntries(t.Context(), old, []*quarantined{{number: letters[0].Position}})
+		require.NoError(t, err)
+		require.Zero(t, n)
+		requireErased(t, dir, l, others)
+	})
+
 	t.Run("TwoAtOnceAndTwice", func(t *testing.T) {
 		dir, l := inhabited(t, 5)
 		results := make(chan error, 3)
