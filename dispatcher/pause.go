@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/longshore/longshore/limits"
 )
 
@@ -19,8 +21,17 @@ func (a *asker) pause(ctx context.Context) time.Duration {
 	}
 	defer t.workers.goesOn()
 	began := time.Now()
+	a.notePause("guest is paused")
 	_ = a.away(ctx, a.phases.run, func() error { return nil })
+	a.notePause("guest goes on")
 	return max(time.Since(began), 1)
+}
+
+// notePause logs what becomes of the guest of each message that the call handles.
+func (a *asker) notePause(what string) {
+	for _, d := range a.run.deliveries {
+		a.log.Debug(what, zap.String("message", d.Message.ID), zap.Int("attempt", d.Attempt))
+	}
 }
 
 // pauses reports whether a turn is to be paused: whether a tenant waits that comes before the one whose turn it is. Then

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/runtime"
+	"github.com/longshore/longshore/wasi/messaging"
 )
 
 // ran is what became of a turn.
@@ -156,5 +158,41 @@ func TestPause(t *testing.T) {
 			require.InDelta(t, long.Seconds(), used, 0.01, "some of it is forgotten")
 			require.Zero(t, r.w.used.running)
 		})
+	})
+}
+
+func TestAPausedGuest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		loudFor, quietFor := 100*time.Millisecond, 10*time.Millisecond
+		var r *rig
+		var paused, ran time.Duration
+		loud := consumerOf("loud", guestFunc(func(ctx context.Context, call *messaging.Call) runtime.Outcome {
+			for ; ran < loudFor; ran += time.Millisecond {
+				time.Sleep(time.Millisecond)
+				paused += call.Pause(ctx)
+			}
+			return ok()
+		}))
+		quiet := consumerOf("quiet", guestFunc(func(context.Context, *messaging.Call) runtime.Outcome {
+			r.queue.look(func() { require.Len(t, r.queue.running, 1, "the paused one isn't noted as running") })
+			time.Sleep(quietFor)
+			return ok()
+		}))
+		quiet.Tenant, quiet.Topic = "small", "other"
+		r = newRig(t, loud, quiet)
+		r.publish(1)
+		r.run()
+		time.Sleep(20 * time.Millisecond)
+		m := r.message("other", "x")
+		m.Tenant = "small"
+		r.queue.publish(sealed(t, r.context, m))
+		time.Sleep(time.Second)
+		r.halt()
+		require.Equal(t, quietFor, paused)
+		require.Equal(t, m.ID, r.queue.acked[0], "it did not wait for the loud one")
+		require.Len(t, r.queue.acked, 2)
+		require.Empty(t, r.queue.running)
+		require.Equal(t, 1, r.logs.FilterMessage("guest is paused").Len())
+		require.Equal(t, 1, r.logs.FilterMessage("guest goes on").Len())
 	})
 }

@@ -99,7 +99,7 @@ func newCampaign(t *testing.T) *campaign {
 			c.topics = append(c.topics, substrate.TopicName{Tenant: tenant, Topic: topic})
 		}
 	}
-	c.folder = newFolder(t, topics...)
+	c.folder = newFolder(t, append(topics, "log: {level: debug}")...) // of which pauses are
 	c.random = newRandom(t)
 	c.producers = newProducers(names, c.random)
 	c.folder.write(t, "guest.wasm", worker().assemble())

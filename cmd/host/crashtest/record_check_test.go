@@ -15,23 +15,27 @@ func TestRecord(t *testing.T) {
 	}
 	end, ack := begin(1), begin(1)
 	end.Line, ack.Msg, ack.Line, ack.Verdict = endLine, "delivery", "", "ack"
+	paused, goesOn := begin(1), begin(1)
+	paused.Msg, paused.Line, goesOn.Msg, goesOn.Line = "guest is paused", "", "guest goes on", ""
 	for name, c := range map[string]struct {
 		runs     [][]logLine
 		settling int
 		comeback []string
 		attempts []run
 	}{
-		"ASettleInFlight":            {runs: [][]logLine{{begin(1), end}}, settling: 1},
-		"NoneOnceTheVerdictIsThere":  {runs: [][]logLine{{begin(1), end, ack}}},
-		"AMessageInterruptedTwice":   {runs: [][]logLine{{begin(1)}, {begin(2)}, {begin(4), end}}, settling: 1},
-		"AnAttemptThatIsNotCounted":  {runs: [][]logLine{{begin(1), begin(1)}}, attempts: []run{{"m", 1}}},
-		"AnAttemptThatIsTakenBack":   {runs: [][]logLine{{begin(1), end}, {begin(1), end, ack}}},
-		"OneThatIsNotAfterItsEnd":    {runs: [][]logLine{{begin(1), end}, {begin(2), ack}}},
-		"ThatOfAPausedGuest":         {runs: [][]logLine{{begin(1)}, {begin(1), end, ack}}},
-		"OneTakenBackWithoutACrash":  {runs: [][]logLine{{begin(1), end, begin(1)}}, attempts: []run{{"m", 1}}},
-		"AnAttemptThatIsForgotten":   {runs: [][]logLine{{begin(3)}, {begin(2)}}, attempts: []run{{"m", 2}}},
-		"WhatWasDoneComesBack":       {runs: [][]logLine{{begin(1), end, ack}, {begin(2)}}, comeback: []string{"m"}},
-		"WhatWasDoneComesBackAtOnce": {runs: [][]logLine{{begin(1), end, ack, begin(2)}}, comeback: []string{"m"}},
+		"ASettleInFlight":               {runs: [][]logLine{{begin(1), end}}, settling: 1},
+		"NoneOnceTheVerdictIsThere":     {runs: [][]logLine{{begin(1), end, ack}}},
+		"AMessageInterruptedTwice":      {runs: [][]logLine{{begin(1)}, {begin(2)}, {begin(4), end}}, settling: 1},
+		"AnAttemptThatIsNotCounted":     {runs: [][]logLine{{begin(1)}, {begin(1)}}, attempts: []run{{"m", 1}}},
+		"AnAttemptThatIsTakenBack":      {runs: [][]logLine{{begin(1), end}, {begin(1), end, ack}}},
+		"OneThatIsNotAfterItsEnd":       {runs: [][]logLine{{begin(1), end}, {begin(2), ack}}},
+		"OneOfAPausedGuest":             {runs: [][]logLine{{begin(1), paused}, {begin(1), end, ack}}},
+		"OneOfAGuestThatWasPausedFirst": {runs: [][]logLine{{begin(1), end}, {paused, goesOn, begin(1), end, ack}}},
+		"OneOfAGuestThatWentOn":         {runs: [][]logLine{{begin(1), paused, goesOn}, {begin(1)}}, attempts: []run{{"m", 1}}},
+		"OneTakenBackTwiceForOneEnd":    {runs: [][]logLine{{begin(1), end}, {begin(1)}, {begin(1)}}, attempts: []run{{"m", 1}}},
+		"AnAttemptThatIsForgotten":      {runs: [][]logLine{{begin(3)}, {begin(2)}}, attempts: []run{{"m", 2}}},
+		"WhatWasDoneComesBack":          {runs: [][]logLine{{begin(1), end, ack}, {begin(2)}}, comeback: []string{"m"}},
+		"WhatWasDoneComesBackAtOnce":    {runs: [][]logLine{{begin(1), end, ack, begin(2)}}, comeback: []string{"m"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, r := folder(t.TempDir()), newRecord()

@@ -34,8 +34,8 @@ type run struct {
 type record struct {
 	begun    map[string]int      // handlings that began, by message
 	last     map[string]int      // highest attempt that began
-	open     map[string]int      // attempt that began in this run, and no verdict was reported yet
-	cut      map[string]int      // attempt that was open at the end of the last run
+	ended    map[string]int      // attempt whose handling ended, and no verdict was reported yet
+	paused   map[string]int      // attempt whose guest is paused
 	acked    map[string]struct{} // messages whose acknowledgement was reported
 	comeback []string            // messages that were handled after that
 	attempts []run               // attempts that the host counted wrong
@@ -59,7 +59,7 @@ const (
 )
 
 func newRecord() *record {
-	return &record{begun: map[string]int{}, last: map[string]int{}, open: map[string]int{}, cut: map[string]int{}, acked: map[string]struct{}{}}
+	return &record{begun: map[string]int{}, last: map[string]int{}, ended: map[string]int{}, paused: map[string]int{}, acked: map[string]struct{}{}}
 }
 
 // read reads what the host that ended last has logged.
@@ -77,10 +77,6 @@ func (r *record) read(t *testing.T, f folder) {
 		require.NotEqual(t, "error", l.Level, "%s", raw)
 		r.add(t, l)
 	}
-	for message, attempt := range r.open {
-		r.cut[message] = attempt
-	}
-	clear(r.open)
 }
 
 func (r *record) add(t *testing.T, l logLine) {
@@ -98,10 +94,15 @@ func (r *record) add(t *testing.T, l logLine) {
 			r.begins(run{l.Message, l.Attempt})
 		case endLine:
 			c.doing = settling
+			r.ended[l.Message] = l.Attempt
 		}
+	case "guest is paused":
+		r.paused[l.Message] = l.Attempt
+	case "guest goes on":
+		delete(r.paused, l.Message)
 	case "delivery":
 		c.doing = claiming
-		delete(r.open, l.Message)
+		delete(r.ended, l.Message)
 		require.Contains(t, []string{"ack", "retry", "bury"}, l.Verdict, "message %s", l.Message)
 		if l.Verdict == "ack" {
 			r.acked[l.Message] = struct{}{}
@@ -109,11 +110,11 @@ func (r *record) add(t *testing.T, l logLine) {
 	}
 }
 
-// charged returns how many attempts of a message must have been counted: a crash takes back that of a handling that didn't
-// run at that moment, because it had ended or its guest was paused, and wasn't settled.
+// charged returns how many attempts of a message must have been counted: a crash takes back that of a handling that had
+// ended and wasn't settled, or whose guest was paused, unless it came right after the end or at an end of the pause.
 func (r *record) charged(message string) int {
 	last := r.last[message]
-	if last > 0 && r.cut[message] == last {
+	if last > 0 && (r.ended[message] == last || r.paused[message] == last) {
 		return last - 1
 	}
 	return last
@@ -126,8 +127,8 @@ func (r *record) begins(this run) {
 		r.begun[this.message]--
 		r.last[this.message]--
 	}
-	delete(r.cut, this.message)
-	r.open[this.message] = this.attempt
+	delete(r.ended, this.message)
+	delete(r.paused, this.message)
 	r.begun[this.message]++
 	if this.attempt < r.begun[this.message] || this.attempt <= r.last[this.message] {
 		r.attempts = append(r.attempts, this)
