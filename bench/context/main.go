@@ -17,10 +17,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"time"
 
+	"github.com/longshore/longshore/bench/internal/figures"
 	"github.com/longshore/longshore/signedctx"
 	"github.com/longshore/longshore/substrate"
 )
@@ -60,14 +60,14 @@ func run(ctx context.Context, rounds, messages int) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(os.Stderr, "publish to acknowledgement, %d at a time: %.1f µs a message\n", batch, cycle)
+		figures.Note("publish to acknowledgement, %d at a time: %.1f µs a message", batch, cycle)
 		shares[batch] = hmac / cycle
 	}
-	fmt.Printf("figure context_us_per_message %.3g\n", hmac)
-	fmt.Printf("figure context_jws_us_per_message %.3g\n", jws)
-	fmt.Printf("figure context_share_of_cycle_1 %.3g\n", shares[1])
-	fmt.Printf("figure context_share_of_cycle_64 %.3g\n", shares[64])
-	fmt.Printf("figure context_envelope_bytes %d\n", size)
+	figures.Print("context_us_per_message", hmac)
+	figures.Print("context_jws_us_per_message", jws)
+	figures.Print("context_share_of_cycle_1", shares[1])
+	figures.Print("context_share_of_cycle_64", shares[64])
+	figures.Print("context_envelope_bytes", float64(size))
 	return nil
 }
 
@@ -98,7 +98,7 @@ func contextCost(seal signedctx.Algorithm, rounds, messages int) (micros float64
 		}
 		all = append(all, float64(time.Since(began).Nanoseconds())/1e3/float64(messages))
 	}
-	return median(all), size, nil
+	return figures.Median(all), size, nil
 }
 
 // contexts returns one that seals and one that verifies, as two hosts with the same keys are.
@@ -142,7 +142,7 @@ func cycleCost(ctx context.Context, rounds, messages, batch int) (micros float64
 		}
 		all = append(all, float64(time.Since(began).Nanoseconds())/1e3/float64(messages))
 	}
-	return median(all), nil
+	return figures.Median(all), nil
 }
 
 func cycle(ctx context.Context, log *substrate.Log, payload []byte, batch int) error {
@@ -164,9 +164,4 @@ func cycle(ctx context.Context, log *substrate.Log, payload []byte, batch int) e
 		done[i] = substrate.Settlement{Lease: d.Lease, Verdict: substrate.Ack}
 	}
 	return log.Settle(ctx, done, nil)
-}
-
-func median(values []float64) float64 {
-	slices.Sort(values)
-	return values[len(values)/2]
 }

@@ -39,6 +39,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/longshore/longshore/bench/internal/figures"
 )
 
 // bench is what is measured, and how much.
@@ -95,7 +97,7 @@ func (b *bench) run(ctx context.Context, only, profiles string) (err error) {
 	if err := b.open(ctx, dir); err != nil {
 		return err
 	}
-	defer closing(&err, func() error { return errors.Join(b.host.close(ctx), b.peer.close(ctx)) })
+	defer figures.Closing(&err, func() error { return errors.Join(b.host.close(ctx), b.peer.close(ctx)) })
 	if profiles != "" {
 		return b.profiles(ctx, profiles, only)
 	}
@@ -107,7 +109,7 @@ func (b *bench) run(ctx context.Context, only, profiles string) (err error) {
 		if err := j.run(ctx); err != nil {
 			return fmt.Errorf("%s: %w", j.name, err)
 		}
-		note("(%s: %s)", j.name, time.Since(start).Round(time.Second))
+		figures.Note("(%s: %s)", j.name, time.Since(start).Round(time.Second))
 	}
 	return nil
 }

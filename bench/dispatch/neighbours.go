@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/longshore/longshore/bench/internal/figures"
 	"github.com/longshore/longshore/dispatcher"
 	"github.com/longshore/longshore/internal/hostile"
 	"github.com/longshore/longshore/limits"
@@ -69,9 +70,9 @@ func (b *bench) neighbours(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		note("a handler of %s: alone p50 %v, p99 %v; beside the noisy tenant p50 %v, p99 %v", handler.lasts,
-			median(alone), quantile(alone, 0.99), median(beside), quantile(beside, 0.99))
-		figure("noisy_neighbour_p99_ratio"+handler.name, float64(quantile(beside, 0.99))/float64(quantile(alone, 0.99)))
+		figures.Note("a handler of %s: alone p50 %v, p99 %v; beside the noisy tenant p50 %v, p99 %v", handler.lasts,
+			figures.Median(alone), figures.Quantile(alone, 0.99), figures.Median(beside), figures.Quantile(beside, 0.99))
+		figures.Print("noisy_neighbour_p99_ratio"+handler.name, float64(figures.Quantile(beside, 0.99))/float64(figures.Quantile(alone, 0.99)))
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/longshore/longshore/bench/internal/figures"
 	"github.com/longshore/longshore/dispatcher"
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/runtime"
@@ -35,9 +36,9 @@ func (b *bench) ordering(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	note("%d keys, of which %d wait for a second attempt: all others are handled after %v by key, %v by topic", orderedKeys,
+	figures.Note("%d keys, of which %d wait for a second attempt: all others are handled after %v by key, %v by topic", orderedKeys,
 		orderedKeys*laterPercent/100, byKey.Round(time.Millisecond), byTopic.Round(time.Millisecond))
-	figure("ordered_keys_speedup", float64(byTopic)/float64(byKey))
+	figures.Print("ordered_keys_speedup", float64(byTopic)/float64(byKey))
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/longshore/longshore/bench/internal/figures"
 	"github.com/longshore/longshore/dispatcher"
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/runtime"
@@ -20,7 +21,7 @@ func (b *bench) path(ctx context.Context) error {
 			return fmt.Errorf("guests in %s: %w", l, err)
 		}
 		for _, f := range r {
-			figure(f.name+"_"+string(l), f.value)
+			figures.Print(f.name+"_"+string(l), f.value)
 			if w, again := worst[f.name]; again {
 				f.value = f.worse(w, f.value)
 			}
@@ -28,7 +29,7 @@ func (b *bench) path(ctx context.Context) error {
 		}
 		if l == languages()[len(languages())-1] {
 			for _, f := range r {
-				figure(f.name, worst[f.name])
+				figures.Print(f.name, worst[f.name])
 			}
 		}
 	}
@@ -78,7 +79,7 @@ func (b *bench) pathOf(ctx context.Context, l language) ([]result, error) {
 	for i, name := range c.names {
 		by[name] = measures[i]
 		m := measures[i].median()
-		note("%s: %-36s %8.2f µs a message, %8.2f of processors", l, name, m.wall, m.processor)
+		figures.Note("%s: %-36s %8.2f µs a message, %8.2f of processors", l, name, m.wall, m.processor)
 	}
 	path, guestAlone := measures[0], measures[1]
 	overhead, batched := path.less(guestAlone).median(), measures[3].less(measures[4]).median()

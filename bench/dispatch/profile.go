@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"os"
 	"path/filepath"
-	"runtime/pprof"
+
+	"github.com/longshore/longshore/bench/internal/figures"
 )
 
 // profiledRounds is how many rounds' messages a profile is of.
@@ -27,22 +27,15 @@ func (b *bench) profiles(ctx context.Context, dir, only string) error {
 }
 
 // profile profiles a guest that handles what was published before.
-func (b *bench) profile(ctx context.Context, g guest, path string) (err error) {
+func (b *bench) profile(ctx context.Context, g guest, path string) error {
 	n := profiledRounds * b.messages[g.language]
 	if err := b.host.publish(ctx, n); err != nil {
 		return err
 	}
 	quiet()
-	f, err := os.Create(path)
-	if err != nil {
+	return figures.Profile(path, func() error {
+		c, err := measured(n, func() error { return b.host.drain(ctx, g, n) })
+		figures.Note("%s: %.2f µs a message, %.2f µs of processors", filepath.Base(path), c.wall, c.processor)
 		return err
-	}
-	defer closing(&err, f.Close)
-	if err := pprof.StartCPUProfile(f); err != nil {
-		return err
-	}
-	defer pprof.StopCPUProfile()
-	c, err := measured(n, func() error { return b.host.drain(ctx, g, n) })
-	note("%s: %.2f µs a message, %.2f µs of processors", filepath.Base(path), c.wall, c.processor)
-	return err
+	})
 }

@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"runtime/pprof"
 	"time"
 
+	"github.com/longshore/longshore/bench/internal/figures"
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/runtime"
 	"github.com/longshore/longshore/wasi/messaging"
@@ -57,20 +56,13 @@ func (b *batches) publish(ctx context.Context, n int) error {
 }
 
 // profile writes a CPU profile of some seconds of batches to a file.
-func (b *batches) profile(ctx context.Context, file string) (err error) {
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := pprof.StartCPUProfile(f); err != nil {
-		return err
-	}
-	defer pprof.StopCPUProfile()
-	for start := time.Now(); time.Since(start) < 5*time.Second; {
-		if err := b.publish(ctx, 1); err != nil {
-			return err
+func (b *batches) profile(ctx context.Context, file string) error {
+	return figures.Profile(file, func() error {
+		for start := time.Now(); time.Since(start) < 5*time.Second; {
+			if err := b.publish(ctx, 1); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }

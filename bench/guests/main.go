@@ -14,6 +14,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/longshore/longshore/bench/internal/figures"
 )
 
 // perBatch is how many messages a batch has, in testdata as well.
@@ -72,9 +74,9 @@ func measure(ctx context.Context, rounds int, b *batches, plain *bare) error {
 	}
 	ours, theirs := slices.Min(full)-slices.Min(empty), slices.Min(calls)
 	nanos := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / (each * perBatch) }
-	fmt.Fprintf(os.Stderr, "a message of a batch: %.0f ns; a bare call with its bytes: %.0f ns; a call of the handler that publishes nothing: %v\n",
+	figures.Note("a message of a batch: %.0f ns; a bare call with its bytes: %.0f ns; a call of the handler that publishes nothing: %v",
 		nanos(ours), nanos(theirs), slices.Min(empty))
-	fmt.Printf("figure batch_publish_us_per_message %.3g\n", nanos(ours)/1e3)
-	fmt.Printf("figure batch_publish_over_bare_call %.3g\n", float64(ours)/float64(theirs))
+	figures.Print("batch_publish_us_per_message", nanos(ours)/1e3)
+	figures.Print("batch_publish_over_bare_call", float64(ours)/float64(theirs))
 	return nil
 }

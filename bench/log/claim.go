@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/longshore/longshore/bench/internal/figures"
 )
 
 const claimTopic = "claims"
@@ -15,7 +17,7 @@ func (p plan) claims(ctx context.Context, dir string, full *durable, suffix stri
 	if err != nil {
 		return err
 	}
-	defer closing(&err, empty.Close)
+	defer figures.Closing(&err, empty.Close)
 	p.quiet()
 	var atEmpty, atFull []time.Duration
 	for range p.claimRounds {
@@ -33,10 +35,10 @@ func (p plan) claims(ctx context.Context, dir string, full *durable, suffix stri
 			*side.took = append(*side.took, took)
 		}
 	}
-	note("claim of %d messages: p50 %s at 0, %s at %s; p99 %s and %s", claimBatch, median(atEmpty), median(atFull), suffix,
-		quantile(atEmpty, 0.99), quantile(atFull, 0.99))
-	figure("claim_p50_ratio_"+suffix, float64(median(atFull))/float64(median(atEmpty)))
-	figure("claim_p99_ratio_"+suffix, float64(quantile(atFull, 0.99))/float64(quantile(atEmpty, 0.99)))
+	figures.Note("claim of %d messages: p50 %s at 0, %s at %s; p99 %s and %s", claimBatch, figures.Median(atEmpty), figures.Median(atFull), suffix,
+		figures.Quantile(atEmpty, 0.99), figures.Quantile(atFull, 0.99))
+	figures.Print("claim_p50_ratio_"+suffix, float64(figures.Median(atFull))/float64(figures.Median(atEmpty)))
+	figures.Print("claim_p99_ratio_"+suffix, float64(figures.Quantile(atFull, 0.99))/float64(figures.Quantile(atEmpty, 0.99)))
 	return nil
 }
 
@@ -46,7 +48,7 @@ func (p plan) claimsAt100k(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer closing(&err, full.Close)
+	defer figures.Closing(&err, full.Close)
 	if err := full.fill(ctx, claimTopic, 100_000); err != nil {
 		return err
 	}
@@ -63,7 +65,7 @@ const (
 // claimAfterAcks acknowledges all of the backlog and measures the claims of what is published next: the slowest of a
 // round counts, and of the rounds the median; and the first after an Open. It closes d, whose folder is dir.
 func (p plan) claimAfterAcks(ctx context.Context, d *durable, dir string) (err error) {
-	defer func() { closing(&err, d.Close) }()
+	defer func() { figures.Closing(&err, d.Close) }()
 	if _, err := d.drain(ctx, fillBatch); err != nil {
 		return err
 	}
@@ -77,7 +79,7 @@ func (p plan) claimAfterAcks(ctx context.Context, d *durable, dir string) (err e
 		if err != nil {
 			return err
 		}
-		slowest = append(slowest, quantile(claims, 1))
+		slowest = append(slowest, figures.Quantile(claims, 1))
 	}
 	if err := d.fill(ctx, claimTopic, afterAcks); err != nil {
 		return err
@@ -94,8 +96,8 @@ func (p plan) claimAfterAcks(ctx context.Context, d *durable, dir string) (err e
 	if err != nil {
 		return err
 	}
-	note("slowest claims after all of the backlog was acknowledged: %v", slowest)
-	figure("claim_after_1m_acks_ms", milliseconds(median(slowest)))
-	figure("claim_after_1m_acks_and_open_ms", milliseconds(afterOpen))
+	figures.Note("slowest claims after all of the backlog was acknowledged: %v", slowest)
+	figures.Print("claim_after_1m_acks_ms", figures.Milliseconds(figures.Median(slowest)))
+	figures.Print("claim_after_1m_acks_and_open_ms", figures.Milliseconds(afterOpen))
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/longshore/longshore/bench/internal/figures"
 )
 
 const (
@@ -30,17 +32,17 @@ func (p plan) cycling(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer closing(&err, strict.Close)
+	defer figures.Closing(&err, strict.Close)
 	relaxed, err := openRelaxed(ctx, dir+"/cycle-relaxed", p.payload, cycleTopic)
 	if err != nil {
 		return err
 	}
-	defer closing(&err, relaxed.Close)
+	defer figures.Closing(&err, relaxed.Close)
 	j, err := openJetStream(ctx, dir+"/cycle-jetstream", false, p.payload)
 	if err != nil {
 		return err
 	}
-	defer closing(&err, j.Close)
+	defer figures.Closing(&err, j.Close)
 	contestants := []queue{strict, relaxed, j}
 	if err := p.cycles(ctx, contestants, ""); err != nil || p.short {
 		return err
@@ -67,10 +69,10 @@ func (p plan) cycles(ctx context.Context, contestants []queue, suffix string) er
 			rates[at] = append(rates[at], rate)
 		}
 	}
-	note("cycle%s: log %.0f/s (%s); relaxed %.0f/s (%s); %s %.0f/s (%s)", suffix, median(rates[0]), span(rates[0]),
-		median(rates[1]), span(rates[1]), onDefault, median(rates[2]), span(rates[2]))
-	figure("cycle_vs_"+onDefault+suffix, medianRatio(rates[0], rates[2]))
-	figure("cycle_relaxed_vs_"+onDefault+suffix, medianRatio(rates[1], rates[2]))
+	figures.Note("cycle%s: log %.0f/s (%s); relaxed %.0f/s (%s); %s %.0f/s (%s)", suffix, figures.Median(rates[0]), span(rates[0]),
+		figures.Median(rates[1]), span(rates[1]), onDefault, figures.Median(rates[2]), span(rates[2]))
+	figures.Print("cycle_vs_"+onDefault+suffix, medianRatio(rates[0], rates[2]))
+	figures.Print("cycle_relaxed_vs_"+onDefault+suffix, medianRatio(rates[1], rates[2]))
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/longshore/longshore/bench/internal/figures"
 	"github.com/longshore/longshore/substrate"
 )
 
@@ -23,7 +24,7 @@ func (p plan) delays(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer closing(&err, d.Close)
+	defer figures.Closing(&err, d.Close)
 	due := make(map[string]time.Time, delayMessages)
 	for len(due) < delayMessages {
 		msgs := make([]substrate.Message, delayBatch)
@@ -55,7 +56,7 @@ func (p plan) delays(ctx context.Context, dir string) (err error) {
 			return err
 		}
 	}
-	note("delayed messages: lag p50 %s, p99 %s", median(lags), quantile(lags, 0.99))
-	figure("delay_lag_p99_ms", milliseconds(quantile(lags, 0.99)))
+	figures.Note("delayed messages: lag p50 %s, p99 %s", figures.Median(lags), figures.Quantile(lags, 0.99))
+	figures.Print("delay_lag_p99_ms", figures.Milliseconds(figures.Quantile(lags, 0.99)))
 	return nil
 }

@@ -1,36 +1,17 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"runtime"
-	"slices"
-	"syscall"
 	"time"
+
+	"github.com/longshore/longshore/bench/internal/figures"
 )
-
-// figure prints one figure where programs look for it.
-func figure(name string, value float64) { fmt.Printf("figure %s %.3g\n", name, value) }
-
-// note prints what helps a reader to judge the figures: absolute numbers, which hold for this machine and this minute.
-func note(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
-
-// quantile returns the q-quantile of values, which it does not change; 0 of none.
-func quantile[T float64 | time.Duration](values []T, q float64) T {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
-}
 
 // span formats the smallest and the largest of rates.
 func span(rates []float64) string {
-	return fmt.Sprintf("%.0f–%.0f", quantile(rates, 0), quantile(rates, 1))
+	return fmt.Sprintf("%.0f–%.0f", figures.Quantile(rates, 0), figures.Quantile(rates, 1))
 }
-
-func median[T float64 | time.Duration](values []T) T { return quantile(values, 0.5) }
 
 // medianRatio returns the median of a[i]/b[i]: what was measured in one round is compared within it.
 func medianRatio(a, b []float64) float64 {
@@ -38,36 +19,7 @@ func medianRatio(a, b []float64) float64 {
 	for i := range a {
 		ratios[i] = a[i] / b[i]
 	}
-	return median(ratios)
-}
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// quiet has the disk write what it still owes, and waits until the process has all but stopped using the processor for a
-// while, or atMost has passed, so that nobody's leftovers are paid for by whoever is measured next.
-func quiet(while, atMost time.Duration) {
-	const (
-		window = 40 * time.Millisecond
-		idle   = window / 10 // processor time in a window
-	)
-	syscall.Sync()
-	start := time.Now()
-	for calm := time.Duration(0); calm < while && time.Since(start) < atMost; {
-		before := processorTime()
-		time.Sleep(window)
-		if calm += window; processorTime()-before > idle {
-			calm = 0
-		}
-	}
-}
-
-// processorTime returns what the process has used so far.
-func processorTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	return figures.Median(ratios)
 }
 
 // heapBytes returns the bytes of live objects.
@@ -98,6 +50,3 @@ func restingHeapBytes() float64 {
 	}
 	return last
 }
-
-// closing closes something when its owner returns, and keeps the error.
-func closing(err *error, closer func() error) { *err = errors.Join(*err, closer()) }

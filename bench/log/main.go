@@ -18,6 +18,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"time"
+
+	"github.com/longshore/longshore/bench/internal/figures"
 )
 
 const payloadBytes = 1_024
@@ -56,7 +58,7 @@ func newPlan(short bool) plan {
 	return p
 }
 
-func (p plan) quiet() { quiet(80*time.Millisecond, p.atMostQuiet) }
+func (p plan) quiet() { figures.Quiet(80*time.Millisecond, p.atMostQuiet) }
 
 func run(ctx context.Context, p plan, profiles string) (err error) {
 	dir, err := os.MkdirTemp("", "longshore-bench")
@@ -86,6 +88,6 @@ func (p plan) apart(ctx context.Context, dir string, job func(context.Context, s
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	start := time.Now()
-	defer func() { note("(%s)", time.Since(start).Round(time.Second)) }()
+	defer func() { figures.Note("(%s)", time.Since(start).Round(time.Second)) }()
 	return job(ctx, dir)
 }

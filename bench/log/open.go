@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/longshore/longshore/bench/internal/figures"
 )
 
 const million = 1_000_000
@@ -20,17 +22,17 @@ func (p plan) atMillion(ctx context.Context, dir string) (err error) {
 	p.quiet()
 	before, start := restingHeapBytes(), time.Now()
 	if err := d.fill(ctx, claimTopic, million); err != nil {
-		closing(&err, d.Close)
+		figures.Closing(&err, d.Close)
 		return err
 	}
-	note("backlog of %d messages: published in %s", million, time.Since(start).Round(time.Millisecond))
-	figure("bytes_per_backlog_message", (restingHeapBytes()-before)/million)
+	figures.Note("backlog of %d messages: published in %s", million, time.Since(start).Round(time.Millisecond))
+	figures.Print("bytes_per_backlog_message", (restingHeapBytes()-before)/million)
 	if err := p.claims(ctx, dir, d, "1m"); err != nil {
-		closing(&err, d.Close)
+		figures.Closing(&err, d.Close)
 		return err
 	}
 	if err := p.openCopy(ctx, home, dir+"/crashed"); err != nil {
-		closing(&err, d.Close)
+		figures.Closing(&err, d.Close)
 		return err
 	}
 	return p.claimAfterAcks(ctx, d, home)
@@ -40,7 +42,7 @@ func (p plan) atMillion(ctx context.Context, dir string) (err error) {
 func (p plan) openCopy(ctx context.Context, from, to string) error {
 	var times []time.Duration
 	for range p.opens {
-		quiet(time.Second, time.Minute) // files that are still written would not fit together
+		figures.Quiet(time.Second, time.Minute) // files that are still written would not fit together
 		if err := copyTree(from, to); err != nil {
 			return err
 		}
@@ -61,8 +63,8 @@ func (p plan) openCopy(ctx context.Context, from, to string) error {
 			return err
 		}
 	}
-	note("open of a copy: %v", times)
-	figure("open_1m_s", median(times).Seconds())
+	figures.Note("open of a copy: %v", times)
+	figures.Print("open_1m_s", figures.Median(times).Seconds())
 	return nil
 }
 

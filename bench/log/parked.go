@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/longshore/longshore/bench/internal/figures"
 	"github.com/longshore/longshore/substrate"
 )
 
@@ -18,12 +19,12 @@ func (p plan) besideParked(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer closing(&err, full.Close)
+	defer figures.Closing(&err, full.Close)
 	empty, err := openOrdered(ctx, dir+"/free", p.payload)
 	if err != nil {
 		return err
 	}
-	defer closing(&err, empty.Close)
+	defer figures.Closing(&err, empty.Close)
 	if err := p.park(ctx, full); err != nil {
 		return err
 	}
@@ -44,8 +45,8 @@ func (p plan) besideParked(ctx context.Context, dir string) (err error) {
 			*side.took = append(*side.took, took)
 		}
 	}
-	note("claim of %d messages: p50 %s beside none, %s beside %d parked", claimBatch, median(free), median(beside), million)
-	figure("claim_beside_parked_ratio", float64(median(beside))/float64(median(free)))
+	figures.Note("claim of %d messages: p50 %s beside none, %s beside %d parked", claimBatch, figures.Median(free), figures.Median(beside), million)
+	figures.Print("claim_beside_parked_ratio", float64(figures.Median(beside))/float64(figures.Median(free)))
 	return nil
 }
 
@@ -82,7 +83,7 @@ func (p plan) park(ctx context.Context, d *durable) error {
 		}
 		s, _ := d.Stats(tenant, claimTopic)
 		if s.Ready == 0 {
-			figure("bytes_per_parked_message", (restingHeapBytes()-before)/float64(s.Parked))
+			figures.Print("bytes_per_parked_message", (restingHeapBytes()-before)/float64(s.Parked))
 			return nil
 		}
 	}

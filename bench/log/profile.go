@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
-	"runtime/pprof"
 	"time"
+
+	"github.com/longshore/longshore/bench/internal/figures"
 )
 
 const profileSpan = 8 * time.Second
@@ -38,15 +38,15 @@ func (p plan) profiled(ctx context.Context, dir, path string, relaxed []string, 
 	if err != nil {
 		return err
 	}
-	defer closing(&err, d.Close)
+	defer figures.Closing(&err, d.Close)
 	if err := d.warm(ctx); err != nil {
 		return err
 	}
-	quiet(time.Second, time.Minute)
+	figures.Quiet(time.Second, time.Minute)
 	flushesBefore, busyBefore := d.JournalStats()
 	start := time.Now()
 	var rate float64
-	err = profile(path, func() (err error) {
+	err = figures.Profile(path, func() (err error) {
 		rate, err = work(d)
 		return err
 	})
@@ -56,20 +56,7 @@ func (p plan) profiled(ctx context.Context, dir, path string, relaxed []string, 
 	took := time.Since(start)
 	flushes, busy := d.JournalStats()
 	flushes, busy = flushes-flushesBefore, busy-busyBefore
-	note("%s: %.0f/s; %d flushes of the journal in %s, %s each: %.0f %% of the time", filepath.Base(path), rate, flushes,
+	figures.Note("%s: %.0f/s; %d flushes of the journal in %s, %s each: %.0f %% of the time", filepath.Base(path), rate, flushes,
 		took.Round(time.Millisecond), (busy / time.Duration(max(flushes, 1))).Round(time.Microsecond), 100*busy.Seconds()/took.Seconds())
 	return nil
-}
-
-func profile(path string, work func() error) (err error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer closing(&err, f.Close)
-	if err := pprof.StartCPUProfile(f); err != nil {
-		return err
-	}
-	defer pprof.StopCPUProfile()
-	return work()
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/longshore/longshore/bench/internal/figures"
 )
 
 // target is something to publish to. publish returns when n messages are stored, all or none, as safely as the target
@@ -69,7 +71,7 @@ func (l load) drive(ctx context.Context, t target, span time.Duration) (rate flo
 		latencies, err = append(latencies, o.latencies...), errors.Join(err, o.err)
 	}
 	took := time.Since(start)
-	return float64(len(latencies)*l.batch) / took.Seconds(), quantile(latencies, 0.99), err
+	return float64(len(latencies)*l.batch) / took.Seconds(), figures.Quantile(latencies, 0.99), err
 }
 
 // publisher publishes until end, to the topics in turn.
@@ -164,18 +166,18 @@ func (p plan) rounds(ctx context.Context, l load, targets map[string]target) (sa
 func (l load) report(s samples) {
 	var b strings.Builder
 	for _, name := range append([]string{onLog}, l.peers...) {
-		fmt.Fprintf(&b, "; %s %.0f/s (%s) p99 %s", name, median(s.rates[name]), span(s.rates[name]), median(s.p99s[name]).Round(10*time.Microsecond))
+		fmt.Fprintf(&b, "; %s %.0f/s (%s) p99 %s", name, figures.Median(s.rates[name]), span(s.rates[name]), figures.Median(s.p99s[name]).Round(10*time.Microsecond))
 	}
-	note("publish %s%s", l.name, b.String())
+	figures.Note("publish %s%s", l.name, b.String())
 	for _, name := range l.peers {
-		figure("durable_vs_"+name+"_"+l.name, medianRatio(s.rates[onLog], s.rates[name]))
+		figures.Print("durable_vs_"+name+"_"+l.name, medianRatio(s.rates[onLog], s.rates[name]))
 	}
 	if l.relaxed {
-		note("publish %s; %s %.0f/s (%s)", l.name, onRelaxed, median(s.rates[onRelaxed]), span(s.rates[onRelaxed]))
-		figure("relaxed_vs_"+onDefault+"_"+l.name, medianRatio(s.rates[onRelaxed], s.rates[onDefault]))
+		figures.Note("publish %s; %s %.0f/s (%s)", l.name, onRelaxed, figures.Median(s.rates[onRelaxed]), span(s.rates[onRelaxed]))
+		figures.Print("relaxed_vs_"+onDefault+"_"+l.name, medianRatio(s.rates[onRelaxed], s.rates[onDefault]))
 	}
 	if l.latency {
-		figure("publish_p99_ms_"+l.name, milliseconds(median(s.p99s[onLog])))
-		figure("raw_publish_p99_ms_"+l.name, milliseconds(median(s.p99s[onRaw])))
+		figures.Print("publish_p99_ms_"+l.name, figures.Milliseconds(figures.Median(s.p99s[onLog])))
+		figures.Print("raw_publish_p99_ms_"+l.name, figures.Milliseconds(figures.Median(s.p99s[onRaw])))
 	}
 }

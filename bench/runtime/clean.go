@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/longshore/longshore/bench/internal/figures"
 )
 
 // dirtyPages is what a handler with a little state writes to.
@@ -27,7 +29,7 @@ func (b *bench) clean(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	figure("clean_us_c_10pages", microseconds(times[0].best())/float64(b.calls))
+	figures.Print("clean_us_c_10pages", figures.Microseconds(times[0].best())/float64(b.calls))
 	if err := b.cleanOverReuse(ctx); err != nil {
 		return err
 	}
@@ -57,12 +59,12 @@ func (b *bench) cleanGo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	clean := microseconds(times[0].best()) / float64(b.calls)
-	instance, pool := microseconds(times[1].best())/fresh, microseconds(times[2].best())/float64(b.calls)
-	note("go, %d pages: clean %.1f µs, new of wasmtime %.0f µs, of its pool and initialised before %.1f µs", dirtyPages, clean, instance, pool)
-	figure("clean_us_go_10pages", clean)
-	figure("fresh_wasmtime_over_clean_go", instance/clean)
-	figure("fresh_wasmtime_pooling_over_clean_go", pool/clean)
+	clean := figures.Microseconds(times[0].best()) / float64(b.calls)
+	instance, pool := figures.Microseconds(times[1].best())/fresh, figures.Microseconds(times[2].best())/float64(b.calls)
+	figures.Note("go, %d pages: clean %.1f µs, new of wasmtime %.0f µs, of its pool and initialised before %.1f µs", dirtyPages, clean, instance, pool)
+	figures.Print("clean_us_go_10pages", clean)
+	figures.Print("fresh_wasmtime_over_clean_go", instance/clean)
+	figures.Print("fresh_wasmtime_pooling_over_clean_go", pool/clean)
 	return nil
 }
 
@@ -87,8 +89,8 @@ func (b *bench) cleanOverReuse(ctx context.Context) error {
 		return err
 	}
 	clean, reuse := times[0].best(), times[1].best()
-	note("go, JSON of %d bytes: clean %v a message, reused %v", len(data), clean/time.Duration(b.calls), reuse/time.Duration(b.calls))
-	figure("clean_over_reuse_go_json", over(clean, reuse))
+	figures.Note("go, JSON of %d bytes: clean %v a message, reused %v", len(data), clean/time.Duration(b.calls), reuse/time.Duration(b.calls))
+	figures.Print("clean_over_reuse_go_json", over(clean, reuse))
 	return nil
 }
 
@@ -104,8 +106,8 @@ func (b *bench) twoWorkers(ctx context.Context) error {
 		return err
 	}
 	one, two := times[0].best(), times[1].best()
-	note("go, JSON of %d bytes: %v a message; of two workers %v each", len(data), one/time.Duration(b.calls), two/time.Duration(b.calls))
-	figure("clean_two_workers_over_one", 2*over(one, two))
+	figures.Note("go, JSON of %d bytes: %v a message; of two workers %v each", len(data), one/time.Duration(b.calls), two/time.Duration(b.calls))
+	figures.Print("clean_two_workers_over_one", 2*over(one, two))
 	return nil
 }
 

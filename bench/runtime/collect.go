@@ -7,6 +7,8 @@ import (
 	"runtime/metrics"
 	"sync/atomic"
 	"time"
+
+	"github.com/longshore/longshore/bench/internal/figures"
 )
 
 // collections measures how long the garbage collector of the host waits for guests, and as a control for a goroutine of the
@@ -16,12 +18,12 @@ func (b *bench) collections(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	figure("gc_stall_ms_alone", milliseconds(alone.worst()))
+	figures.Print("gc_stall_ms_alone", figures.Milliseconds(alone.worst()))
 	control, err := b.besideHost()
 	if err != nil {
 		return err
 	}
-	figure("gc_stall_ms_control", milliseconds(control.worst()))
+	figures.Print("gc_stall_ms_control", figures.Milliseconds(control.worst()))
 	before := stopping()
 	var all series
 	for _, w := range endless() {
@@ -35,9 +37,9 @@ func (b *bench) collections(ctx context.Context) error {
 		}
 		all = append(all, times...)
 	}
-	figure("gc_stall_ms_avg", milliseconds(all.mean()))
-	figure("gc_stall_ms_worst", milliseconds(all.worst()))
-	figure("gc_stop_ms_worst", milliseconds(longest(before, stopping())))
+	figures.Print("gc_stall_ms_avg", figures.Milliseconds(all.mean()))
+	figures.Print("gc_stall_ms_worst", figures.Milliseconds(all.worst()))
+	figures.Print("gc_stop_ms_worst", figures.Milliseconds(longest(before, stopping())))
 	return nil
 }
 
@@ -50,7 +52,7 @@ func (b *bench) collect(beside string) (series, error) {
 	if err != nil {
 		return nil, err
 	}
-	note("collections beside %s: mean %v, worst %v; the world took up to %v to stop", beside, times[0].mean(), times[0].worst(), longest(before, stopping()))
+	figures.Note("collections beside %s: mean %v, worst %v; the world took up to %v to stop", beside, times[0].mean(), times[0].worst(), longest(before, stopping()))
 	return times[0], nil
 }
 

@@ -1,19 +1,12 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"math"
-	"os"
 	"slices"
 	"time"
+
+	"github.com/longshore/longshore/bench/internal/figures"
 )
-
-// figure prints one figure where programs look for it.
-func figure(name string, value float64) { fmt.Printf("figure %s %.3g\n", name, value) }
-
-// note prints what helps a reader to judge the figures: absolute numbers, which hold for this machine and this minute.
-func note(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
 // timed returns how long f took.
 func timed(f func() error) (time.Duration, error) {
@@ -39,10 +32,7 @@ func (s series) mean() time.Duration {
 }
 
 // quantile returns the q-quantile.
-func (s series) quantile(q float64) time.Duration {
-	sorted := slices.Sorted(slices.Values(s))
-	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
-}
+func (s series) quantile(q float64) time.Duration { return figures.Quantile(s, q) }
 
 // over is the ratio of two times.
 func over(a, b time.Duration) float64 { return float64(a) / float64(b) }
@@ -84,10 +74,3 @@ func geomean(values []float64) float64 {
 	}
 	return math.Exp(sum / float64(len(values)))
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
-
-// closing closes something when its owner returns, and keeps the error.
-func closing(err *error, closer func() error) { *err = errors.Join(*err, closer()) }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/longshore/longshore/bench/internal/figures"
 	"github.com/longshore/longshore/runtime"
 )
 
@@ -40,13 +41,13 @@ func (b *bench) fuel(ctx context.Context) error {
 		}
 		best := [4]time.Duration{times[0].best(), times[1].best(), times[2].best(), times[3].best()}
 		ratio, their := over(best[1], best[0]), over(best[3], best[2])
-		note("%-10s wazero %v, metered %v; wasmtime %v, with fuel %v (%.2f)", w.name, best[0], best[1], best[2], best[3], their)
-		figure("fuel_"+w.name, ratio)
+		figures.Note("%-10s wazero %v, metered %v; wasmtime %v, with fuel %v (%.2f)", w.name, best[0], best[1], best[2], best[3], their)
+		figures.Print("fuel_"+w.name, ratio)
 		ratios, theirs = append(ratios, ratio), append(theirs, their)
 	}
-	figure("fuel_geomean", geomean(ratios))
-	figure("fuel_worst", slices.Max(ratios))
-	figure("wasmtime_fuel_geomean", geomean(theirs))
+	figures.Print("fuel_geomean", geomean(ratios))
+	figures.Print("fuel_worst", slices.Max(ratios))
+	figures.Print("wasmtime_fuel_geomean", geomean(theirs))
 	return nil
 }
 
@@ -60,7 +61,7 @@ func (b *bench) sameFuel(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer closing(&err, func() error { return slow.close(ctx) })
+	defer figures.Closing(&err, func() error { return slow.close(ctx) })
 	for _, w := range workloads() {
 		want, err := b.plain.result(ctx, w.guest, w.number, w.little)
 		if err != nil {
@@ -74,7 +75,7 @@ func (b *bench) sameFuel(ctx context.Context) (err error) {
 			}
 			used = append(used, o.FuelUsed)
 		}
-		note("%-10s uses %d of fuel for %d, compiled and interpreted, twice each", w.name, used, w.little)
+		figures.Note("%-10s uses %d of fuel for %d, compiled and interpreted, twice each", w.name, used, w.little)
 		spread := float64(slices.Max(used)-slices.Min(used)) / float64(slices.Min(used))
 		if w.guest == guestGo && spread < goSpread {
 			continue

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/longshore/longshore/bench/internal/figures"
 	"github.com/longshore/longshore/runtime"
 )
 
@@ -21,8 +22,8 @@ func (b *bench) hostCalls(ctx context.Context) error {
 		return err
 	}
 	bare, ours := times[0].best(), times[1].best()
-	note("a call of the host: bare %d ns, ours %d ns", bare.Nanoseconds()/calls, ours.Nanoseconds()/calls)
-	figure("hostcall_ns_over_wazero", over(ours, bare))
+	figures.Note("a call of the host: bare %d ns, ours %d ns", bare.Nanoseconds()/calls, ours.Nanoseconds()/calls)
+	figures.Print("hostcall_ns_over_wazero", over(ours, bare))
 	return nil
 }
 
@@ -55,9 +56,9 @@ func (b *bench) deploy(ctx context.Context) (err error) {
 		return err
 	}
 	bare, ours := times[0].best(), times[1].best()
-	note("go guest of %d KiB: deployed in %v, with plain wazero in %v", len(guest[guestGo])>>10, ours.Round(time.Millisecond), bare.Round(time.Millisecond))
-	figure("compile_overhead", over(ours, bare))
-	figure("deploy_cached_ms", milliseconds(times[2].best()))
+	figures.Note("go guest of %d KiB: deployed in %v, with plain wazero in %v", len(guest[guestGo])>>10, ours.Round(time.Millisecond), bare.Round(time.Millisecond))
+	figures.Print("compile_overhead", over(ours, bare))
+	figures.Print("deploy_cached_ms", figures.Milliseconds(times[2].best()))
 	return nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/longshore/longshore/bench/internal/figures"
 	"github.com/longshore/longshore/runtime"
 )
 
@@ -77,7 +78,7 @@ func (b *bench) run(ctx context.Context, only, profiles string) (err error) {
 	if err := b.open(ctx); err != nil {
 		return err
 	}
-	defer closing(&err, func() error { return b.close(ctx) })
+	defer figures.Closing(&err, func() error { return b.close(ctx) })
 	if profiles != "" {
 		return b.profiles(ctx, profiles)
 	}
@@ -89,7 +90,7 @@ func (b *bench) run(ctx context.Context, only, profiles string) (err error) {
 		if err != nil {
 			return fmt.Errorf("%s: %w", j.name, err)
 		}
-		note("(%s: %s)", j.name, took.Round(time.Second))
+		figures.Note("(%s: %s)", j.name, took.Round(time.Second))
 	}
 	return nil
 }

@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"os"
 	"path/filepath"
-	"runtime/pprof"
 	"time"
+
+	"github.com/longshore/longshore/bench/internal/figures"
 )
 
 const profileSpan = 5 * time.Second
@@ -22,31 +22,21 @@ func (b *bench) profiles(ctx context.Context, dir string) error {
 			return err
 		},
 	} {
-		if err := profile(filepath.Join(dir, name+".pprof"), work); err != nil {
+		if err := figures.Profile(filepath.Join(dir, name+".pprof"), func() error { return again(name, work) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// profile profiles work that is done over and over.
-func profile(path string, work func() error) (err error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer closing(&err, f.Close)
-	if err := pprof.StartCPUProfile(f); err != nil {
-		return err
-	}
-	defer pprof.StopCPUProfile()
-	start := time.Now()
-	n := 0
+// again does work over and over for profileSpan.
+func again(name string, work func() error) error {
+	start, n := time.Now(), 0
 	for ; time.Since(start) < profileSpan; n++ {
 		if err := work(); err != nil {
 			return err
 		}
 	}
-	note("%s: %v each", filepath.Base(path), time.Since(start)/time.Duration(n))
+	figures.Note("%s: %v each", name, time.Since(start)/time.Duration(n))
 	return nil
 }

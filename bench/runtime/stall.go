@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/longshore/longshore/bench/internal/figures"
 	"github.com/longshore/longshore/internal/hostile"
 	"github.com/longshore/longshore/runtime"
 )
@@ -37,7 +38,7 @@ func (b *bench) deadlines(ctx context.Context) error {
 			return fmt.Errorf("guest %s: %w", name, err)
 		}
 		if times.worst() > once || times.quantile(0.5) > mostly {
-			note("%s: %v after its deadline", name, times)
+			figures.Note("%s: %v after its deadline", name, times)
 		}
 		once, mostly = max(once, times.worst()), max(mostly, times.quantile(0.5))
 		return nil
@@ -60,8 +61,8 @@ func (b *bench) deadlines(ctx context.Context) error {
 			return err
 		}
 	}
-	figure("deadline_overrun_ms_max", milliseconds(once))
-	figure("deadline_overrun_ms_mostly", milliseconds(mostly))
+	figures.Print("deadline_overrun_ms_max", figures.Milliseconds(once))
+	figures.Print("deadline_overrun_ms_mostly", figures.Milliseconds(mostly))
 	return nil
 }
 
@@ -118,10 +119,10 @@ func (b *bench) neighbour(ctx context.Context, name string, lasts time.Duration)
 			return err
 		}
 		quiet, loud := alone[0].quantile(0.99), noisy[0].quantile(0.99)
-		note("neighbour of %s: p99 of a handler of %s is %v alone, %v beside it", w.name, name, quiet, loud)
+		figures.Note("neighbour of %s: p99 of a handler of %s is %v alone, %v beside it", w.name, name, quiet, loud)
 		worst = max(worst, over(loud, quiet))
 	}
-	figure("neighbour_p99_ratio_"+name, worst)
+	figures.Print("neighbour_p99_ratio_"+name, worst)
 	return nil
 }
 

@@ -192,7 +192,7 @@ func (s *Store) Add(v *Version) error {
 	return s.collect()
 }
 
-// Remove takes the newest version of a tenant away, which came to nothing.
+// Remove takes the newest version of a tenant away, durably: it came to nothing.
 func (s *Store) Remove(v *Version) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +203,11 @@ func (s *Store) Remove(v *Version) error {
 	if len(s.versions[v.Tenant]) == 0 {
 		delete(s.versions, v.Tenant)
 	}
-	return os.Remove(s.version(v.Tenant, v.Number))
+	name := s.version(v.Tenant, v.Number)
+	if err := os.Remove(name); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(name)) // or it might run after a power cut
 }
 
 // Has reports whether a tenant may name a module: whether it is there, and the tenant uploaded it or had it before. What others
