@@ -13,8 +13,8 @@ import (
 // ErrRuns says that consumers of a tenant run, so that it can't be deleted.
 var ErrRuns = errors.New("consumers of the tenant run: deploy a manifest without them first")
 
-// Delete deletes a tenant of which nothing runs: all its versions, with the modules that no other tenant has, and what delete
-// deletes, which is given what deletes those. Nothing is deployed meanwhile.
+// Delete has a tenant removed of which nothing runs: remove is given what deletes all its versions, with the modules that no
+// other tenant has. Nothing is deployed meanwhile.
 func (d *Deployer) Delete(ctx context.Context, tenant string, remove func(versions func() error) error) error {
 	unlock, err := d.lock(ctx)
 	if err != nil {
