@@ -109,7 +109,7 @@ func (j *Journal) split(frames []Frame) (fit int, err error) {
 	}
 	fit = len(frames)
 	room := j.current.size - j.current.end
-	want := j.number
+	want := j.number.Load()
 	for i, f := range frames {
 		if f.Number != want {
 			return 0, fmt.Errorf("journal: append of frame %d: its number must be %d", f.Number, want)
@@ -154,7 +154,7 @@ func (j *Journal) write(here, there []Frame) error {
 // begin overwrites the header of s, which holds no live frames, and writes its first frames.
 func (j *Journal) begin(s *segment, frames []Frame) error {
 	j.seq++
-	s.head = header{epoch: j.epoch, sequence: j.seq, first: j.number, salt: newSalt(s.head.salt)}
+	s.head = header{epoch: j.epoch, sequence: j.seq, first: j.number.Load(), salt: newSalt(s.head.salt)}
 	s.end = 0
 	return j.put(s, s.head.page(), frames)
 }
@@ -190,8 +190,8 @@ func (j *Journal) put(s *segment, page []byte, frames []Frame) error {
 	if err := failpoint.Hit("journal.written"); err != nil {
 		return j.fail(err)
 	}
-	j.number += uint64(len(frames))
-	s.last = j.number - 1
+	j.number.Add(uint64(len(frames)))
+	s.last = j.number.Load() - 1
 	return nil
 }
 
@@ -200,13 +200,13 @@ func (j *Journal) Sync() error {
 	if j.failure != nil {
 		return j.failure
 	}
-	if j.current == nil || j.synced.Load() == j.number-1 {
+	if j.current == nil || j.synced.Load() == j.number.Load()-1 {
 		return nil
 	}
 	if err := j.datasync(j.current); err != nil {
 		return err
 	}
-	j.synced.Store(j.number - 1)
+	j.synced.Store(j.number.Load() - 1)
 	return nil
 }
 

@@ -93,8 +93,8 @@ type Frame struct {
 	Body   []byte // valid until the replay callback, or Append, returns
 }
 
-// Journal is an open journal. One goroutine calls its methods, except Release and Synced, which any goroutine may call
-// at any time.
+// Journal is an open journal. One goroutine calls its methods, except Next, Release and Synced, which any goroutine may
+// call at any time.
 type Journal struct {
 	options Options
 	disk    disk
@@ -104,10 +104,10 @@ type Journal struct {
 	spare   *segment   // where they go when current is full; nil until Reserve finds that it is needed
 	epoch   uint64     // youngest on disk
 	seq     uint64     // youngest on disk
-	number  uint64     // of the next frame
 	buffer  []byte     // of the write in hand
 	failure error      // set for good by the first error that leaves the disk's state unknown, or by Close
 
+	number   atomic.Uint64 // of the next frame
 	synced   atomic.Uint64 // last durable frame
 	released atomic.Uint64 // last frame that is safe elsewhere
 }
@@ -136,7 +136,7 @@ func openOn(d disk, o Options, applied uint64, replay func(Frame) error) (*Journ
 			return nil, errors.Join(err, j.closeFiles())
 		}
 	}
-	j.number = max(r.next, applied+1)
+	j.number.Store(max(r.next, applied+1))
 	return j, nil
 }
 
@@ -197,10 +197,10 @@ func (j *Journal) Restart() error {
 		return err
 	}
 	for _, s := range j.ring {
-		s.last = j.number - 1
+		s.last = j.number.Load() - 1
 	}
-	j.released.Store(j.number - 1)
-	j.synced.Store(j.number - 1)
+	j.released.Store(j.number.Load() - 1)
+	j.synced.Store(j.number.Load() - 1)
 	j.current = oldest
 	if err := j.dropSurplus(); err != nil {
 		return j.fail(err)
@@ -254,7 +254,7 @@ func (j *Journal) dropSurplus() error {
 func (j *Journal) Epoch() uint64 { return j.epoch }
 
 // Next returns the number of the next frame.
-func (j *Journal) Next() uint64 { return j.number }
+func (j *Journal) Next() uint64 { return j.number.Load() }
 
 // Synced returns the number of the last frame that is durable.
 func (j *Journal) Synced() uint64 { return j.synced.Load() }
