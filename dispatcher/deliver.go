@@ -98,6 +98,12 @@ func (j *job) all(f finding) {
 func (c *consumer) deliver(p phases, j *job) {
 	defer j.end()
 	defer func() { c.settler.claimed(-j.arrives()) }()
+	c.handle(p, j)
+	c.settleAll(p, j)
+}
+
+// handle takes a job through all steps before its settlement.
+func (c *consumer) handle(p phases, j *job) {
 	j.each(c.verify)
 	j.each(c.screen)
 	c.coalesce(j)
@@ -105,7 +111,6 @@ func (c *consumer) deliver(p phases, j *job) {
 		j.each(c.begin)
 		c.invoke(p, j)
 	})
-	c.settleAll(p, j)
 }
 
 // settleAll settles what a job has come to.
