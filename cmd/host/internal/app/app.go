@@ -160,6 +160,7 @@ func (p *parts) startConsumers(ctx context.Context) error {
 	}
 	p.rollout = rollout.New(rollout.Options{
 		Host: p.Host, Store: store, Logger: p.Logger, Held: p.Beside != nil, Swap: p.dispatcher.Swap, Consumer: consumerOf,
+		Room: p.log.Room,
 		Compile: func(ctx context.Context, c *config.Consumer, wasm []byte) (*runtime.Module, error) {
 			return compileOne(ctx, p.engine, c, wasm, p.budgets)
 		},
