@@ -292,6 +292,19 @@ func TestWhileAGuestPublishesAtOnce(t *testing.T) {
 			require.Zero(t, r.d.shared.workers.publishing)
 		})
 	})
+	t.Run("NothingRunsBesideOneThatIsAlone", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := taking(t, 500*time.Millisecond, atOnce(publishes(ok())))
+			r.publish(3)
+			r.queue.messages[0].suspect = true
+			r.run()
+			time.Sleep(501 * time.Millisecond)
+			require.Len(t, r.queue.stored("lines"), 1)
+			time.Sleep(500 * time.Millisecond)
+			require.Len(t, r.queue.stored("lines"), 3)
+			r.halt()
+		})
+	})
 	t.Run("TheTimeOfItsCallGoesOnAndEndsIt", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := atOnce(publishes(ok()))
