@@ -48,6 +48,8 @@ type consumer struct {
 	canary   *consumer // another version, which gets some of what this one claims; nil if there is none
 	isCanary bool
 
+	rehearses bool // it delivers nothing: see Rehearsal
+
 	retire   context.CancelFunc // ends the claiming for good; set when it is started
 	noClaims chan struct{}      // closed when it will claim nothing more
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -78,6 +79,11 @@ func (j *job) open() (open []*delivery) {
 	return open
 }
 
+// goesOn reports whether any delivery still goes on.
+func (j *job) goesOn() bool {
+	return slices.ContainsFunc(j.deliveries, func(d *delivery) bool { return !d.over })
+}
+
 // each takes the deliveries that still go on through a step, which says of each whether it goes on.
 func (j *job) each(step func(*delivery) (f finding, goesOn bool)) {
 	for _, d := range j.deliveries {
@@ -96,6 +102,21 @@ func (j *job) all(f finding) {
 		if !d.over {
 			d.comesTo(f)
 		}
+	}
+}
+
+// screenAll takes a job through the steps before its turn.
+func (c *consumer) screenAll(j *job) {
+	j.each(c.verify)
+	j.each(c.screen)
+	c.coalesce(j)
+}
+
+// handle takes a job through all steps before its settlement, and waits for that.
+func (c *consumer) handle(p phases, j *job) {
+	c.screenAll(j)
+	if j.goesOn() {
+		c.onWorker(p, j, j.do)
 	}
 }
 

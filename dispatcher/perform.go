@@ -28,12 +28,12 @@ func (t *turn) assign(k work) {
 	}
 }
 
-// withdraw ends a turn that has not come, and reports whether it could: then its work won't be done, and isn't told so.
-func (t *turn) withdraw() bool {
+// withdraw ends a turn that has not come, and reports whether it could: then this work won't be done, and isn't told so.
+func (t *turn) withdraw(k work) bool {
 	w := t.workers
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if t.state != turnWaiting || t.work == nil {
+	if t.state != turnWaiting || t.work != k {
 		return false
 	}
 	t.work = nil
@@ -53,7 +53,7 @@ func (t *turn) perform(stop, held context.Context, do func()) error {
 	case <-stop.Done():
 	case <-held.Done():
 	}
-	if t.withdraw() {
+	if t.withdraw(k) {
 		return k.held()
 	}
 	return <-k.ended

@@ -308,11 +308,16 @@ func (c *consumer) discardAll(u *unit, err error) {
 func publishedBy(outbox []substrate.Message, d *delivery, u *unit) int {
 	n := 0
 	for _, m := range outbox {
-		if m.Parent == d.Message.ID || (d == u.deliveries[0] && !u.has(m.Parent)) {
+		if u.counts(m, d) {
 			n++
 		}
 	}
 	return n
+}
+
+// counts reports whether a message of the outbox is counted to a delivery.
+func (u *unit) counts(m substrate.Message, d *delivery) bool {
+	return m.Parent == d.Message.ID || (d == u.deliveries[0] && !u.has(m.Parent))
 }
 
 func (u *unit) has(id string) bool {

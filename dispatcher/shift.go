@@ -1,7 +1,6 @@
 package dispatcher
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -59,9 +58,7 @@ func (s *shift) work() {
 	defer s.timer.Stop()
 	c := s.consumer
 	for _, j := range s.jobs {
-		j.each(c.verify)
-		j.each(c.screen)
-		c.coalesce(j)
+		c.screenAll(j)
 		s.leave(j)
 	}
 	stop := s.phases.claim.Done()
@@ -81,7 +78,7 @@ func (s *shift) work() {
 
 // leave leaves a job to a worker, if anything of it goes on.
 func (s *shift) leave(j *job) {
-	if !slices.ContainsFunc(j.deliveries, func(d *delivery) bool { return !d.over }) {
+	if !j.goesOn() {
 		s.finish(j)
 		return
 	}
@@ -186,7 +183,7 @@ func (j *job) over(err error) {
 
 // give takes a job from the queue for a worker, for a reason. One that a worker has is left to it.
 func (j *job) give(why error) {
-	if j.turn.withdraw() {
+	if j.turn.withdraw(j) {
 		j.over(why)
 	}
 }

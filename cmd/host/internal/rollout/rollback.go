@@ -18,7 +18,7 @@ var ErrNoVersion = errors.New("there is no such version: `longshore history` lis
 
 // Rollback makes an earlier version of a tenant run again, as a new version; 0 is the last one that ran something else.
 func (d *Deployer) Rollback(ctx context.Context, who Who, to int) (*wire.Deployed, error) {
-	unlock, err := d.lock(ctx)
+	unlock, err := d.lockChange(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ var ErrNoCanary = errors.New("no canary of that name runs: `longshore history -o
 
 // Promote gives canaries of a tenant all messages: that of a consumer, or with "" all of them.
 func (d *Deployer) Promote(ctx context.Context, who Who, consumer string) (*wire.Deployed, error) {
-	unlock, err := d.lock(ctx)
+	unlock, err := d.lockChange(ctx)
 	if err != nil {
 		return nil, err
 	}
