@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -129,6 +131,50 @@ func TestRehearse(t *testing.T) {
 	})
 }
 
+// TestARehearsalIsCut has rehearsals of a guest that sleeps for long, and ends them from outside.
+func TestARehearsalIsCut(t *testing.T) {
+	dir, s := t.TempDir(), shop{t, t.TempDir()}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "longshore.yaml"), []byte("ceilings: {limits: {call_time: 5m}, lease: 10m}\n"), 0o600))
+	p := startHost(t, dir)
+	s.module("trap")
+	manifest := s.write("name: a, topic: a, module: a.wasm, max_attempts: 1, limits: {call_time: 5m}, lease: 10m")
+	ok(t, dir, "apply", "-f", manifest)
+	dies(t, p, dir)
+	text, err := os.ReadFile(manifest)
+	require.NoError(t, err)
+	require.NoError(t, p.admin.UploadModule(t.Context(), "default", digestOf(t, "sleep"), wasmOf(t, "sleep")))
+	ask := func(ctx context.Context, module string) error {
+		for {
+			_, err := p.admin.Rehearse(ctx, "default", wire.Rehearse{
+				Consumer: "a", Manifest: string(text), Modules: map[string]string{"a.wasm": digestOf(t, module)},
+			})
+			if cli.ExitCode(err) != cli.ExitConflict {
+				return err
+			}
+		}
+	}
+	begin := func(ctx context.Context) chan error {
+		ended := make(chan error, 1)
+		go func() { ended <- ask(ctx, "sleep") }()
+		require.Eventually(t, func() bool {
+			out := run(t, dir, "", "rehearse", "a", "-f", manifest)
+			return out.code == cli.ExitConflict && strings.Contains(out.err, "a rehearsal of this tenant is under way")
+		}, 30*time.Second, 20*time.Millisecond, "one of a tenant at a time")
+		return ended
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := begin(ctx)
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	require.NoError(t, ask(t.Context(), "trap"), "it ends with whoever asked for it")
+
+	ended = begin(t.Context())
+	require.Zero(t, p.signal(t, syscall.SIGTERM), "the host doesn't wait for it")
+	err = <-ended
+	require.Equal(t, cli.ExitUnreachable, cli.ExitCode(err), err)
+}
+
 // variant builds the intake of examples/orders with a change of its source, and returns the module.
 func variant(t *testing.T, dir, name, from, to string) []byte {
 	t.Helper()
@@ -212,7 +258,6 @@ func TestRehearseAFix(t *testing.T) {
 	table := run(t, dir, "", "rehearse", "intake", "-f", manifest, "--from", "1")
 	require.NotContains(t, table.out, "\x1b", "what guests say is escaped")
 	require.Contains(t, table.out, "other content-type")
-	t.Log("\n" + table.out + table.err)
 
 	ok(t, dir, "apply", "-f", manifest)
 	ok(t, dir, "dlq", "redrive", "orders", "--yes")

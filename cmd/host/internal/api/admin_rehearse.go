@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore/longshore/cmd/host/internal/rehearse"
 	"github.com/longshore/longshore/cmd/host/internal/wire"
+	"github.com/longshore/longshore/dispatcher"
 )
 
 type tenantRehearse struct {
@@ -26,12 +27,20 @@ func (a *admin) addRehearsals() {
 
 // rehearse ends when its client is gone, and when the server stops.
 func (a *admin) rehearse(ctx context.Context, r *tenantRehearse) (*wire.Rehearsed, error) {
+	until, cancel := untilStop(ctx)
+	defer cancel()
+	out, err := a.rehearseUntil(until, r)
+	if err != nil && until.Err() != nil && ctx.Err() == nil {
+		return nil, dispatcher.ErrStopped
+	}
+	return out, err
+}
+
+func (a *admin) rehearseUntil(ctx context.Context, r *tenantRehearse) (*wire.Rehearsed, error) {
 	w, err := who(ctx, r.Tenant, "")
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := untilStop(ctx)
-	defer cancel()
 	one, err := a.Deploy.Rehearse(ctx, w, r.Body)
 	if err != nil {
 		return nil, err

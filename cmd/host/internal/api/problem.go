@@ -84,7 +84,9 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 		return problem(http.StatusConflict, wire.CodeConflict, err.Error())
 	case errors.Is(err, substrate.ErrGroupEnding):
 		return later(problem(http.StatusServiceUnavailable, wire.CodeBusy, err.Error()), time.Second)
-	case errors.Is(err, substrate.ErrClosed), errors.Is(err, dispatcher.ErrStopped):
+	case errors.Is(err, dispatcher.ErrStopped):
+		return problem(http.StatusServiceUnavailable, wire.CodeUnavailable, "the host is starting or stopping")
+	case errors.Is(err, substrate.ErrClosed):
 		return problem(http.StatusServiceUnavailable, wire.CodeUnavailable, "the host is stopping")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return problem(http.StatusGatewayTimeout, wire.CodeTimeout, "the work took too long; it may or may not have been done")
