@@ -32,11 +32,15 @@ type AdminOptions struct {
 	Logger       *zap.Logger
 }
 
-// NewAdmin returns the handler of the admin interface. It trusts whoever can connect, and hides what TenantOnly says is not
-// theirs from those that have gone through it.
-func NewAdmin(o AdminOptions) http.Handler {
-	return guardAdmin(newAdmin(o).mux)
-}
+// Admin is the admin interface.
+type Admin struct{ mux http.Handler }
+
+// Local returns the handler for a socket. It trusts whoever can connect, and hides what TenantOnly says is not theirs from those
+// that have gone through it.
+func (a Admin) Local() http.Handler { return guardAdmin(a.mux) }
+
+// NewAdmin returns the admin interface of a host. Whatever changes a policy has to go through one and the same.
+func NewAdmin(o AdminOptions) Admin { return Admin{newAdmin(o).mux} }
 
 func newAdmin(o AdminOptions) *admin {
 	mux := http.NewServeMux()
@@ -47,7 +51,7 @@ func newAdmin(o AdminOptions) *admin {
 	cfg.OpenAPIPath = "/admin/v1/openapi"
 	cfg.DocsPath, cfg.SchemasPath = "", "" // their pages load scripts from elsewhere
 	cfg.CreateHooks = nil                  // no $schema in what is answered
-	a := &admin{AdminOptions: o, api: humago.New(mux, cfg), mux: mux}
+	a := &admin{AdminOptions: o, api: humago.New(mux, cfg), mux: mux, policies: make(chan struct{}, 1)}
 	a.api.UseMiddleware(a.guardTenant)
 	a.addHost()
 	a.addTenants()
@@ -74,8 +78,9 @@ func allowEmptyPayload(api huma.API) {
 
 type admin struct {
 	AdminOptions
-	api huma.API
-	mux http.Handler
+	api      huma.API
+	mux      http.Handler
+	policies chan struct{} // full while a policy is looked at to be changed
 }
 
 // TopicPath names a topic in a path; exported because huma fills only exported fields. A slash within the topic is percent-encoded.
@@ -131,8 +136,8 @@ func registerFor[I, O any](a *admin, op huma.Operation, d time.Duration, status 
 // refusal returns an error as huma answers with it.
 func (a *admin) refusal(err error) error {
 	p := problemOf(a.Logger, err)
-	if p.RetryAfterSeconds > 0 {
-		return huma.ErrorWithHeaders(p, retryAfter(p))
+	if header := headerOf(p); len(header) > 0 {
+		return huma.ErrorWithHeaders(p, header)
 	}
 	return p
 }
