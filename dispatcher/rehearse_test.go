@@ -302,7 +302,7 @@ func TestRehearsal(t *testing.T) {
 			}()
 			began := time.Now()
 			_, _, err = one.Run(t.Context(), rehearsed(r.message(topic, "x")))
-			require.ErrorIs(t, err, errStopping)
+			require.ErrorIs(t, err, ErrStopped)
 			require.Equal(t, 100*time.Millisecond, time.Since(began))
 			synctest.Wait()
 			require.Empty(t, r.ended, "it waits")

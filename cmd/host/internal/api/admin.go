@@ -64,6 +64,7 @@ func newAdmin(o AdminOptions) *admin {
 	a.addEvents()
 	a.addKeys()
 	a.addDeployments()
+	a.addRehearsals()
 	allowEmptyPayload(a.api)
 	return a
 }

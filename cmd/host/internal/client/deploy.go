@@ -94,3 +94,9 @@ func (a *Admin) deploy(ctx context.Context, path, tag string, in, out any) error
 	}
 	return a.exchange(&http.Client{Transport: a.http.Transport, Timeout: deployTimeout}, req, out)
 }
+
+// Rehearse asks what a manifest would make of messages that are there. Nothing is deployed.
+func (a *Admin) Rehearse(ctx context.Context, tenant string, q wire.Rehearse) (out wire.Rehearsed, err error) {
+	err = a.deploy(ctx, deployments(tenant)+"/rehearse", "", q, &out)
+	return out, err
+}
