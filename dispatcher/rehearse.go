@@ -134,11 +134,11 @@ func (c *consumer) rehearse(p phases, messages []substrate.Delivery) ([]Rehearse
 	}
 	found := make([]Rehearsed, len(messages))
 	for _, together := range c.together(messages) {
-		j := c.newJob(p, together, time.Now())
+		j := c.newShift(p).newJob(together, time.Now())
 		c.handle(p, j)
 		j.turn.done()
 		if p.run.Err() == nil {
-			for _, u := range j.units() {
+			for _, u := range j.appendUnits(nil) {
 				c.judge(u, found)
 			}
 		}

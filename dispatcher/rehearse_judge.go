@@ -29,7 +29,7 @@ func (c *consumer) judge(u *unit, found []Rehearsed) {
 		u.redecide(c, finding{end: atSeal}, err)
 		outbox = nil
 	}
-	replies := u.replies()
+	replies := u.answers()
 	for i, d := range u.deliveries {
 		dec := u.decisions[i]
 		r := Rehearsed{

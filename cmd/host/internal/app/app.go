@@ -159,8 +159,8 @@ func (p *parts) startConsumers(ctx context.Context) error {
 		return fmt.Errorf("open the folder of deployments: %w", err)
 	}
 	p.rollout = rollout.New(rollout.Options{
-		Host: p.Host, Store: store, Logger: p.Logger, Held: p.Beside != nil, Swap: p.dispatcher.Swap, Consumer: consumerOf,
-		Rehearse: p.dispatcher.NewRehearsal, Room: p.log.Room,
+		Host: p.Host, Store: store, Logger: p.Logger, Held: p.Beside != nil, Consumer: consumerOf,
+		Swap: p.dispatcher.Swap, Rehearse: p.dispatcher.NewRehearsal, Room: p.log.Room,
 		Compile: func(ctx context.Context, c *config.Consumer, wasm []byte) (*runtime.Module, error) {
 			return compileOne(ctx, p.engine, c, wasm, p.budgets)
 		},
