@@ -12,8 +12,8 @@ type Rehearsed struct {
 	Pauses  bool    // the consumer would pause itself
 	Cause   error   // of a verdict that is not an ack, safe to print; may be nil
 
-	// Outputs are what would be published with the acknowledgement, in order, and Values what would be written. What messages of
-	// one call share is with the first of them. They share the guest's payloads.
+	// Outputs are what would be published at once, and with the acknowledgement, in order, and Values what would be written. What
+	// messages of one call share is with the first of them. They share the guest's payloads.
 	Outputs []substrate.Message
 	Replies []messaging.Message
 	Values  []substrate.ValueWrite
@@ -34,7 +34,7 @@ func (c *consumer) judge(u *unit, found []Rehearsed) {
 		dec := u.decisions[i]
 		r := Rehearsed{
 			Receipt: c.receipt(d, dec, publishedBy(outbox, d, u)+repliesTo(d.Message.ID, replies)),
-			Handled: dec.handled(), Pauses: dec.then == pause, Cause: d.cause, Text: textOf(d),
+			Handled: dec.handled(), Pauses: dec.then == pause, Cause: d.cause, Text: textOf(d), Outputs: d.shown,
 		}
 		for _, m := range outbox {
 			if u.counts(m, d) {
@@ -83,4 +83,22 @@ func textOf(d *delivery) string {
 		}
 	}
 	return o.GuestText
+}
+
+// showNow takes what a guest would publish at once, whatever becomes of its call.
+func (a *asker) showNow(out []messaging.Outgoing) ([]messaging.Published, *messaging.PublishError) {
+	sealed, err := a.run.outbox.seal(out)
+	if err != nil {
+		a.run.outbox.noteFailure(out[0].Topic, err)
+		return nil, refusalFor(err)
+	}
+	published := make([]messaging.Published, len(out))
+	for i, m := range sealed {
+		published[i] = messaging.Published{ID: m.ID}
+		if d := a.run.delivery(m.Parent); d != nil {
+			d.sent++
+			d.shown = append(d.shown, m)
+		}
+	}
+	return published, nil
 }
