@@ -218,7 +218,7 @@ func (c *consumer) settled(u *unit, receipts []Receipt, published int) {
 		}
 		c.report(d, receipts[i])
 		for _, older := range d.older {
-			r := receipts[i].ofOlder(older)
+			r := receipts[i].ofOlder(older, u.decisions[i])
 			if u.decisions[i].handled() {
 				r.Reason = ReasonStale
 			}
@@ -278,7 +278,7 @@ func (u *unit) settlements(receipts []Receipt) []substrate.Settlement {
 			s.Reason = dec.reason
 		}
 		if dec.verdict == substrate.Bury {
-			s.Receipt = receipts[i].encode()
+			s.Receipt, s.Unrun = receipts[i].encode(), dec.unrun
 		}
 		for _, older := range d.older {
 			of := s
