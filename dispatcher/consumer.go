@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,7 +39,6 @@ type consumer struct {
 	filter    *filter.Filter      // nil takes all
 	principal signedctx.Principal // as which its guest publishes
 	slots     *budget             // its own bound of what is in flight
-	settler   *settler
 	condition *condition
 
 	circuit *circuit
@@ -47,6 +47,8 @@ type consumer struct {
 
 	canary   *consumer // another version, which gets some of what this one claims; nil if there is none
 	isCanary bool
+
+	rehearses bool // it delivers nothing: see Rehearsal
 
 	retire   context.CancelFunc // ends the claiming for good; set when it is started
 	noClaims chan struct{}      // closed when it will claim nothing more
@@ -78,7 +80,6 @@ func newConsumer(c Consumer, s shared, guests *guestLog) *consumer {
 		policy:    policy{maxAttempts: c.MaxAttempts, retry: c.Retry, nonRetryable: c.NonRetryable},
 		principal: signedctx.Principal{Tenant: c.Tenant, Subject: subjectPrefix + c.Name},
 		slots:     newBudget(room{messages: c.Concurrency, bytes: limits.InFlightBytes}),
-		settler:   newSettler(s.queue),
 		condition: newCondition(),
 	}
 	made.addCanary()
@@ -161,9 +162,7 @@ func (c *consumer) claim(p phases, r room, inFlight *sync.WaitGroup) (used room)
 	for _, e := range claimed.Skipped {
 		c.reportSkipped(e)
 	}
-	for _, a := range c.assign(claimed.Deliveries) {
-		used = used.plus(a.to.start(p, a.deliveries, since, inFlight))
-	}
+	used = c.start(p, c.assign(claimed.Deliveries), since, inFlight)
 	c.tellDeaths(p.settle, claimed.Buried)
 	c.lastFull = len(claimed.Deliveries) >= c.Batch.Max
 	if err == nil {
@@ -191,23 +190,25 @@ func (c *consumer) claimRequest(r room) substrate.ClaimRequest {
 	}
 }
 
-// start begins a job, in the order of the claim, and returns the room that it takes.
-func (c *consumer) start(p phases, claimed []substrate.Delivery, since time.Time, inFlight *sync.WaitGroup) (size room) {
-	for _, d := range claimed {
-		size = size.plus(room{messages: 1, bytes: int64(len(d.Message.Payload))})
+// start begins what was claimed, in that order, as one shift of each version, and returns the room that it takes.
+func (c *consumer) start(p phases, claimed []assignment, since time.Time, inFlight *sync.WaitGroup) (size room) {
+	var shifts []*shift
+	for _, a := range claimed {
+		i := slices.IndexFunc(shifts, func(s *shift) bool { return s.consumer == a.to })
+		if i < 0 {
+			i, shifts = len(shifts), append(shifts, a.to.newShift(p))
+		}
+		s := shifts[i]
+		j := s.newJob(a.deliveries, since)
+		for _, d := range a.deliveries {
+			j.size = j.size.plus(room{messages: 1, bytes: int64(len(d.Message.Payload))})
+		}
+		s.add(j)
+		size = size.plus(j.size)
 	}
-	j := c.newJob(p, claimed, since)
-	c.condition.inFlight(size.messages)
-	inFlight.Add(1)
-	c.crew.do(func() {
-		defer inFlight.Done()
-		defer func() {
-			c.condition.inFlight(-size.messages)
-			c.slots.give(size)
-			c.hostSlots.give(size)
-		}()
-		c.deliver(p, j)
-	})
+	for _, s := range shifts {
+		s.begin(inFlight)
+	}
 	return size
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,18 +29,22 @@ type delivery struct {
 	run      *run    // the last call that it was handed to; nil if there was none
 	cause    error   // of a verdict that is not an ack, for the log
 	sent     int     // messages that were published at once because of it
+
+	foreseen []substrate.Message // that would have been, in a rehearsal
 }
 
 // comesTo ends the way of a delivery before its settlement.
 func (d *delivery) comesTo(f finding) { d.finding, d.over = f, true }
 
-// job is what is handled together: one message, or a batch that was claimed at once. One goroutine owns it.
+// job is what is handled together: one message, or a batch that was claimed at once. The goroutine of its shift owns it, and
+// in between a worker.
 type job struct {
+	shift      *shift // that it is part of; nil if it is run by itself
 	deliveries []*delivery
 	turn       *turn
-	coming     int               // messages that a settler waits for
 	reruns     int               // of the deliveries, because of conflicts
 	leases     []*lease          // of the deliveries, and of those that are older
+	size       room              // that it takes
 	runs       []*run            // calls whose outcome counts
 	telling    sync.WaitGroup    // that deliveries were picked up
 	begun      []substrate.Lease // of what the guest runs on
@@ -49,24 +54,22 @@ type job struct {
 	lose context.CancelCauseFunc
 }
 
-// newJob takes charge of claimed messages, whose leases didn't begin before since. It must be ended. It takes its place in the
-// queue for a worker here.
-func (c *consumer) newJob(p phases, claimed []substrate.Delivery, since time.Time) *job {
-	j := &job{turn: c.workers.enqueue(c.Tenant, c.Name, claimed[0].Suspect), coming: len(claimed)}
-	c.settler.claimed(j.coming)
-	j.ctx, j.lose = context.WithCancelCause(p.run)
-	for _, one := range claimed {
-		l := holdLease(p.settle, c.queue, one.Lease, c.Lease, since, j.lose)
-		j.leases = append(j.leases, l)
-		j.deliveries = append(j.deliveries, &delivery{Delivery: one, lease: l})
+// newJob takes charge of claimed messages, whose leases didn't begin before since, as part of a shift. It must be ended. It
+// takes its place in the queue for a worker here.
+func (s *shift) newJob(claimed []substrate.Delivery, since time.Time) *job {
+	c := s.consumer
+	j := &job{
+		shift: s, turn: c.workers.enqueue(c.Tenant, c.Name, claimed[0].Suspect),
+		leases: make([]*lease, len(claimed)), deliveries: make([]*delivery, len(claimed)),
+	}
+	j.ctx, j.lose = context.WithCancelCause(s.phases.run)
+	all := make([]delivery, len(claimed))
+	for i, one := range claimed {
+		l := holdLease(s.phases.settle, c.queue, one.Lease, c.Lease, since, j.lost)
+		all[i] = delivery{Delivery: one, lease: l}
+		j.leases[i], j.deliveries[i] = l, &all[i]
 	}
 	return j
-}
-
-// arrives returns for how many messages of the job a settler still waits, once.
-func (j *job) arrives() (messages int) {
-	messages, j.coming = j.coming, 0
-	return messages
 }
 
 // open returns the deliveries that still go on.
@@ -79,9 +82,17 @@ func (j *job) open() (open []*delivery) {
 	return open
 }
 
+// goesOn reports whether any delivery still goes on.
+func (j *job) goesOn() bool {
+	return slices.ContainsFunc(j.deliveries, func(d *delivery) bool { return !d.over })
+}
+
 // each takes the deliveries that still go on through a step, which says of each whether it goes on.
 func (j *job) each(step func(*delivery) (f finding, goesOn bool)) {
-	for _, d := range j.open() {
+	for _, d := range j.deliveries {
+		if d.over {
+			continue
+		}
 		if f, goesOn := step(d); !goesOn {
 			d.comesTo(f)
 		}
@@ -90,32 +101,49 @@ func (j *job) each(step func(*delivery) (f finding, goesOn bool)) {
 
 // all ends the way of those that still go on.
 func (j *job) all(f finding) {
-	for _, d := range j.open() {
-		d.comesTo(f)
+	for _, d := range j.deliveries {
+		if !d.over {
+			d.comesTo(f)
+		}
 	}
 }
 
-// deliver takes what was claimed through its steps.
-func (c *consumer) deliver(p phases, j *job) {
-	defer j.end()
-	defer func() { c.settler.claimed(-j.arrives()) }()
+// screenAll takes a job through the steps before its turn.
+func (c *consumer) screenAll(j *job) {
 	j.each(c.verify)
 	j.each(c.screen)
 	c.coalesce(j)
-	c.onWorker(p, j, func() {
-		j.each(c.begin)
-		c.invoke(p, j)
-	})
-	c.settleAll(p, j)
 }
 
-// settleAll settles what a job has come to.
-func (c *consumer) settleAll(p phases, j *job) {
-	j.turn.done() // what follows needs no worker
-	j.telling.Wait()
-	for _, u := range j.units() {
-		c.settle(p, u)
+// handle takes a job through all steps before its settlement, and waits for that.
+func (c *consumer) handle(p phases, j *job) {
+	c.screenAll(j)
+	if j.goesOn() {
+		c.onWorker(p, j, j.do)
 	}
+}
+
+// settleAll settles what jobs have come to.
+func (c *consumer) settleAll(p phases, jobs []*job) {
+	units := make([]*unit, 0, len(jobs))
+	for _, j := range jobs {
+		j.turn.done() // what follows needs no worker
+		j.telling.Wait()
+		units = j.appendUnits(units)
+	}
+	c.settleTogether(p, units)
+}
+
+// endAll ends jobs that were settled.
+func (c *consumer) endAll(jobs []*job) {
+	var size room
+	for _, j := range jobs {
+		j.end()
+		size = size.plus(j.size)
+	}
+	c.condition.inFlight(-size.messages)
+	c.slots.give(size)
+	c.hostSlots.give(size)
 }
 
 // chance returns a random number in [0, 1).
@@ -153,11 +181,8 @@ func (c *consumer) verify(d *delivery) (f finding, goesOn bool) {
 	return finding{end: atContext, refusal: class}, false
 }
 
-// onWorker has a worker do something with what still goes on, if anything does.
+// onWorker has a worker do something with a job, and waits for it.
 func (c *consumer) onWorker(p phases, j *job, do func()) {
-	if len(j.open()) == 0 {
-		return
-	}
 	if err := j.turn.perform(p.claim, j.ctx, do); err != nil {
 		j.all(finding{end: notStarted})
 	}

@@ -230,12 +230,16 @@ func TestVerify(t *testing.T) {
 	}
 	t.Run("ARefusedMessageHoldsNoWorkerWhileItIsSettled", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, consumerOf("c", ends(ok())))
+			ran := make(chan struct{})
+			r := newRig(t, consumerOf("c", guestFunc(func(context.Context, *messaging.Call) runtime.Outcome {
+				close(ran)
+				return ok()
+			})))
 			bad := r.message(topic, "payload")
 			bad.Envelope = nil
 			r.queue.publish(bad)
 			good := r.publish(1)
-			r.options.Queue = buryLast{r.queue, make(chan struct{})}
+			r.options.Queue = buryLast{r.queue, ran}
 			r.runFor(time.Second)
 			require.Len(t, r.queue.buried, 1)
 			require.Equal(t, good, r.queue.acked)
@@ -524,17 +528,15 @@ type eager struct{ *memQueue }
 
 func (eager) WaitReady(ctx context.Context, _, _, _ string) error { return ctx.Err() }
 
-// buryLast is a queue that buries only after something was acknowledged.
+// buryLast is a queue that buries only after a guest ran.
 type buryLast struct {
 	*memQueue
-	acked chan struct{}
+	ran chan struct{}
 }
 
 func (q buryLast) Settle(ctx context.Context, s []substrate.Settlement, outbox []substrate.Message) error {
 	if s[0].Verdict == substrate.Bury {
-		<-q.acked
-	} else {
-		defer close(q.acked)
+		<-q.ran
 	}
 	return q.memQueue.Settle(ctx, s, outbox)
 }

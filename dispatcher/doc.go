@@ -3,13 +3,13 @@
 //
 // # Reading it
 //
-// deliver.go is one delivery, or batch of them, from claim to settlement, as a list of steps: screen.go and fence.go look at
+// shift.go takes what was claimed at once from its claim to its settlements, deliver.go has its steps: screen.go and fence.go look at
 // what a message asks for, run.go is one call of the guest, divide.go finds the message that breaks a batch, settle.go commits
 // what was decided. decide.go is the table of verdicts, a pure function, with answer.go for what a handler says of a message.
 // consumer.go is the loop that claims, batch.go says what is claimed together, condition.go and hold.go when. workers.go hands
 // the processors out, in turn, fair.go by what tenants ran lately, perform.go has a worker do what a turn is for, and leave.go and
-// pause.go interrupt that. budget.go bounds what is in flight, crew.go keeps goroutines, gather.go makes one commit of many.
-// outbox.go admits what a guest publishes, immediate.go publishes it at once. request.go and reply.go are requests of guests to each other, inquiries.go those that
+// pause.go interrupt that. budget.go bounds what is in flight, crew.go keeps goroutines. outbox.go admits what a guest publishes,
+// immediate.go publishes it at once. request.go and reply.go are requests of guests to each other, inquiries.go those that
 // wait. lease.go keeps a lease alive. swap.go replaces consumers while the others run. convert.go alone turns the types of the
 // queue, the signed context and the guest ABI into each other.
 //

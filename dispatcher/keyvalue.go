@@ -200,10 +200,8 @@ func (u *unit) commitsValues() bool {
 // settleIn hands a unit to the queue, with its values if it has any.
 func (c *consumer) settleIn(p phases, u *unit, s []substrate.Settlement, outbox []substrate.Message) error {
 	if !u.commitsValues() {
-		one := &toSettle{settlements: s, outbox: outbox}
-		return c.settler.settle(p.settle, one, u.job.arrives(), u.run != nil && u.run.outcome.Wall < limits.SettleWaitCalls)
+		return c.queue.Settle(p.settle, s, outbox)
 	}
-	c.settler.claimed(-u.job.arrives())
 	return u.run.values.store.SettleValues(p.settle, s, outbox, u.run.values.changes())
 }
 
@@ -221,7 +219,7 @@ func (c *consumer) conflicted(p phases, u *unit, cause error) {
 	defer j.turn.done()
 	defer j.releaseRuns()
 	c.onWorker(p, j, func() { c.invoke(p, j) })
-	c.settleAll(p, j)
+	c.settleAll(p, []*job{j})
 }
 
 // again returns a job for some deliveries of j, as if they had not been run. j holds their leases.

@@ -153,14 +153,14 @@ func deliverOnce(r *rig, c Consumer) {
 	require.NoError(r.t, err)
 	p := newPhases(r.t.Context())
 	defer p.end()
-	j := one.newJob(p, claimed.Deliveries, since)
+	j := one.newShift(p).newJob(claimed.Deliveries, since)
 	done := one.newRun(j.deliveries)
 	admission, refused := done.outbox.admit("lines", messaging.Message{Data: []byte("line")})
 	require.Nil(r.t, refused)
 	done.published = []messaging.Outgoing{{ID: admission.ID, Topic: "lines", Token: admission.Token}}
 	j.runs = append(j.runs, done)
 	one.conclude(done)
-	for _, u := range j.units() {
+	for _, u := range j.appendUnits(nil) {
 		one.settle(p, u)
 	}
 	j.end()

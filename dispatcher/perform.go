@@ -2,56 +2,80 @@ package dispatcher
 
 import "context"
 
-// work is what is done in a turn.
-type work struct {
-	do         func()
-	stop, held context.Context // once one of them is done, it isn't begun
-	err        error           // of that context
-	over       chan struct{}   // closed when it is done, or won't be
+// work is what is done in a turn. It is done at most once.
+type work interface {
+	// held returns why it isn't to be begun; nil if it is.
+	held() error
+	// do does it, on a goroutine of the worker.
+	do()
+	// over is told that it is done, or why it wasn't begun. The worker is another's by then.
+	over(err error)
 }
 
-// perform has the worker do something once the turn has come, and returns when that is done. It returns the error of the
-// first context that was done before, and then nothing was done. The worker is given back as soon as it is done; the turn is
-// to be ended all the same.
+// assign has the worker do something once the turn has come. The worker is given back as soon as it is done; the turn is to be
+// ended all the same.
 //
 // Guests run on a goroutine of the worker, not on that of the delivery: one goroutine goes from guest to guest for as long as
 // turns wait, so that what a guest uses stays near one processor and nobody has to be woken in between.
-func (t *turn) perform(stop, held context.Context, do func()) error {
-	work := &work{do: do, stop: stop, held: held, over: make(chan struct{})}
+func (t *turn) assign(k work) {
 	w := t.workers
 	w.mu.Lock()
-	t.work = work
+	defer w.mu.Unlock()
+	t.work = k
 	if t.state == turnGranted { // the worker waits for it
 		w.begun = append(w.begun, t)
 		w.launch()
 	}
-	w.mu.Unlock()
+}
+
+// withdraw ends a turn that has not come, and reports whether it could: then this work won't be done, and isn't told so.
+func (t *turn) withdraw(k work) bool {
+	w := t.workers
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t.state != turnWaiting || t.work != k {
+		return false
+	}
+	t.work = nil
+	w.end(t)
+	w.launch()
+	return true
+}
+
+// perform has the worker do something once the turn has come, and returns when that is done. It returns the error of the
+// first context that was done before, and then nothing was done.
+func (t *turn) perform(stop, held context.Context, do func()) error {
+	k := &waited{stop: stop, lost: held, what: do, ended: make(chan error, 1)}
+	t.assign(k)
 	select {
-	case <-work.over:
-		return work.err
+	case err := <-k.ended:
+		return err
 	case <-stop.Done():
 	case <-held.Done():
 	}
-	w.mu.Lock()
-	waiting := t.state == turnWaiting
-	if waiting {
-		t.work = nil // done will take it out of the queue
+	if t.withdraw(k) {
+		return k.held()
 	}
-	w.mu.Unlock()
-	if waiting {
-		return work.why()
-	}
-	<-work.over
-	return work.err
+	return <-k.ended
 }
 
-// why returns why the work isn't to be begun; nil if it is.
-func (k *work) why() error {
+// waited is work that somebody waits for.
+type waited struct {
+	stop, lost context.Context // once one of them is done, it isn't begun
+	what       func()
+	ended      chan error // has room
+}
+
+func (k *waited) held() error {
 	if err := k.stop.Err(); err != nil {
 		return err
 	}
-	return k.held.Err()
+	return k.lost.Err()
 }
+
+func (k *waited) do() { k.what() }
+
+func (k *waited) over(err error) { k.ended <- err }
 
 // launch has those turns performed, each on a goroutine of its own, that were granted since the lock was taken.
 func (w *workers) launch() {
@@ -65,13 +89,13 @@ func (w *workers) launch() {
 // performFrom performs a turn, and then those that are granted because it is over, until there is none.
 func (w *workers) performFrom(t *turn) {
 	for t != nil {
-		// A turn that came together with a reason not to run doesn't count.
-		if t.work.err = t.work.why(); t.work.err == nil {
-			t.work.do()
+		k := t.work
+		err := k.held() // a turn that came together with a reason not to run doesn't count
+		if err == nil {
+			k.do()
 		}
-		over := t.work.over
 		t = w.after(t)
-		close(over)
+		k.over(err)
 	}
 }
 

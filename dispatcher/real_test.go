@@ -31,9 +31,14 @@ type house struct {
 
 func newHouse(tb testing.TB) *house {
 	tb.Helper()
+	return newHouseIn(tb, tb.TempDir())
+}
+
+func newHouseIn(tb testing.TB, dir string) *house {
+	tb.Helper()
 	h := &house{t: tb, seen: make(chan Receipt, 10_000)}
 	var err error
-	h.log, err = substrate.Open(tb.Context(), substrate.Options{Dir: tb.TempDir(), SegmentBytes: limits.MiB})
+	h.log, err = substrate.Open(tb.Context(), substrate.Options{Dir: dir, SegmentBytes: limits.MiB})
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, h.log.Close()) })
 	h.engine, err = runtime.New(tb.Context(), runtime.Options{})

@@ -53,8 +53,8 @@ func (r *run) delivery(id string) *delivery {
 	return nil
 }
 
-// replies returns the replies that belong to what a unit acknowledges.
-func (u *unit) replies() (all []*reply) {
+// answers returns the replies that belong to what a unit acknowledges.
+func (u *unit) answers() (all []*reply) {
 	if u.run == nil {
 		return nil
 	}

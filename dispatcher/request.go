@@ -25,6 +25,10 @@ type asker struct {
 //
 //	admit ─► open an inquiry ─► seal ─► leave the worker ─► publish ─► wait ─► close the inquiry ─► come back
 func (a *asker) request(ctx context.Context, r messaging.Request) ([]messaging.Message, *messaging.PublishError) {
+	if a.rehearses {
+		a.run.refused++
+		return nil, &messaging.PublishError{Case: messaging.Unavailable, Text: "a rehearsal sends no requests"}
+	}
 	until := endOfWait(time.Now(), r.Deadline, a.call.Deadline())
 	if !time.Now().Before(until) {
 		return nil, &messaging.PublishError{Case: messaging.Timeout}

@@ -17,6 +17,7 @@ type run struct {
 	outcome    runtime.Outcome
 	published  []messaging.Outgoing // by a call that ended well
 	paused     time.Duration        // while others ran
+	refused    int                  // requests, because this is a rehearsal
 }
 
 // newRun makes a run that was not made yet.
@@ -28,6 +29,9 @@ func (c *consumer) newRun(deliveries []*delivery) *run {
 	r := &run{deliveries: deliveries, outbox: &outbox{
 		queue: c.queue, context: c.context, principal: c.principal, grants: c.Publish, parents: parents,
 	}, values: c.newView()}
+	if c.rehearses {
+		r.outbox.queue = c.foresee(r.outbox)
+	}
 	for _, d := range deliveries {
 		d.run = r
 	}

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/longshore/longshore/substrate"
 )
@@ -11,21 +12,25 @@ type unit struct {
 	run        *run // nil if there was none
 	job        *job
 	deliveries []*delivery
-	decisions  []decision
 	mute       bool // tells nobody: its events were refused
+
+	decisions   []decision
+	receipts    []Receipt
+	published   int                 // messages of its run that are committed with it
+	replies     []*reply
+	events      []event
+	outbox      []substrate.Message // what is published with it: the messages of the run and the events
+	settlements []substrate.Settlement
 }
 
-// units returns what there is to settle.
-func (j *job) units() []*unit {
-	var units []*unit
-	concluded := map[*run]bool{}
+// appendUnits adds what there is to settle of a job.
+func (j *job) appendUnits(units []*unit) []*unit {
 	for _, r := range j.runs {
-		concluded[r] = true
 		units = append(units, &unit{run: r, job: j, deliveries: r.deliveries})
 	}
 	rest := &unit{job: j}
 	for _, d := range j.deliveries {
-		if !concluded[d.run] {
+		if !slices.Contains(j.runs, d.run) {
 			rest.deliveries = append(rest.deliveries, d)
 		}
 	}
@@ -35,11 +40,62 @@ func (j *job) units() []*unit {
 	return units
 }
 
-// settle decides about a unit and carries that out: for the consumer first, so that it doesn't claim again what it gives
-// back, and then for the messages.
+// settleTogether settles units in one commit or, if the queue refuses that, each by itself.
+func (c *consumer) settleTogether(p phases, units []*unit) {
+	var apart, together []*unit
+	for _, u := range units {
+		switch {
+		case !c.prepare(u):
+		case u.commitsValues():
+			apart = append(apart, u)
+		default:
+			together = append(together, u)
+		}
+	}
+	if len(together) > 1 && c.queue.Settle(p.settle, allSettlements(together), wholeOutbox(together)) == nil {
+		c.storageWorked(settling)
+		for _, u := range together {
+			c.settled(u)
+		}
+		together = nil
+	}
+	for _, u := range slices.Concat(together, apart) {
+		c.carryOut(p, u)
+	}
+}
+
+func allSettlements(units []*unit) (all []substrate.Settlement) {
+	all = make([]substrate.Settlement, 0, len(units))
+	for _, u := range units {
+		all = append(all, u.settlements...)
+	}
+	return all
+}
+
+func wholeOutbox(units []*unit) (all []substrate.Message) {
+	n := 0
+	for _, u := range units {
+		n += len(u.outbox)
+	}
+	all = make([]substrate.Message, 0, n)
+	for _, u := range units {
+		all = append(all, u.outbox...)
+	}
+	return all
+}
+
+// settle decides about a unit and carries that out.
 func (c *consumer) settle(p phases, u *unit) {
+	if c.prepare(u) {
+		c.carryOut(p, u)
+	}
+}
+
+// prepare decides about a unit, and makes what the queue is told. It reports false if nothing is left of it. What the decision
+// means for the consumer is done here, so that it doesn't claim again what it gives back.
+func (c *consumer) prepare(u *unit) bool {
 	if c.dropLost(u); len(u.deliveries) == 0 {
-		return
+		return false
 	}
 	c.decide(u)
 	outbox, err := u.seal()
@@ -47,26 +103,30 @@ func (c *consumer) settle(p phases, u *unit) {
 		u.redecide(c, finding{end: atSeal}, err)
 		outbox = nil
 	}
-	replies := u.replies()
-	receipts := make([]Receipt, len(u.deliveries))
+	u.published, u.replies = len(outbox), u.answers()
+	u.receipts = make([]Receipt, len(u.deliveries))
 	for i, d := range u.deliveries {
 		c.follow(d, u.decisions[i])
-		receipts[i] = c.receipt(d, u.decisions[i], publishedBy(outbox, d, u)+repliesTo(d.Message.ID, replies))
+		u.receipts[i] = c.receipt(d, u.decisions[i], publishedBy(outbox, d, u)+repliesTo(d.Message.ID, u.replies))
 	}
-	events := c.eventsOf(u, receipts)
-	if err = c.commit(p, u, with(outbox, events), receipts); err != nil {
-		drop(events)
+	u.events = c.eventsOf(u, u.receipts)
+	u.outbox = with(outbox, u.events)
+	u.settlements = u.toQueue()
+	return true
+}
+
+// carryOut commits a unit that is prepared, and does what follows from the queue's answer.
+func (c *consumer) carryOut(p phases, u *unit) {
+	err := c.commit(p, u)
+	if err != nil {
+		drop(u.events)
 	}
 	refused, isRefusal := refusedBy(err)
 	switch {
 	case err == nil:
-		for _, r := range replies {
-			c.inquiries.deliver(r)
-		}
-		c.allTold(events, nil)
-		c.settled(u, receipts, len(outbox))
-	case isRefusal && len(events) > 0: // perhaps because of them
-		c.allTold(events, err)
+		c.settled(u)
+	case isRefusal && len(u.events) > 0: // perhaps because of them
+		c.allTold(u.events, err)
 		u.mute = true
 		c.settle(p, u)
 	case errors.Is(err, substrate.ErrLeaseLost):
@@ -76,7 +136,7 @@ func (c *consumer) settle(p phases, u *unit) {
 		c.settle(p, u)
 	case errors.Is(err, substrate.ErrConflict):
 		c.conflicted(p, u, err)
-	case isRefusal && (len(outbox) > 0 || u.commitsValues()):
+	case isRefusal && (u.published > 0 || u.commitsValues()):
 		refused.before = c.condition.outboxRefused(refused.topic)
 		u.redecide(c, finding{end: atCommit, refused: refused}, err)
 		c.settle(p, u)
@@ -204,21 +264,25 @@ func (c *consumer) settleApart(p phases, u *unit) {
 	}
 }
 
-// settled notes what the queue has taken, with so many messages published.
-func (c *consumer) settled(u *unit, receipts []Receipt, published int) {
+// settled notes what the queue has taken.
+func (c *consumer) settled(u *unit) {
+	for _, r := range u.replies {
+		c.inquiries.deliver(r)
+	}
+	c.allTold(u.events, nil)
 	for i, d := range u.deliveries {
 		c.watch(d, u.decisions[i])
 	}
 	if !u.holds() {
-		c.condition.progressed(published+u.sent(), c.Concurrency) // after what may hold the consumer
+		c.condition.progressed(u.published+u.sent(), c.Concurrency) // after what may hold the consumer
 	}
 	for i, d := range u.deliveries {
 		if u.decisions[i].handled() {
 			c.newest.handled(d)
 		}
-		c.report(d, receipts[i])
+		c.report(d, u.receipts[i])
 		for _, older := range d.older {
-			r := receipts[i].ofOlder(older, u.decisions[i])
+			r := u.receipts[i].ofOlder(older, u.decisions[i])
 			if u.decisions[i].handled() {
 				r.Reason = ReasonStale
 			}
@@ -252,11 +316,16 @@ func (u *unit) sent() (n int) {
 func publishedBy(outbox []substrate.Message, d *delivery, u *unit) int {
 	n := 0
 	for _, m := range outbox {
-		if m.Parent == d.Message.ID || (d == u.deliveries[0] && !u.has(m.Parent)) {
+		if u.counts(m, d) {
 			n++
 		}
 	}
 	return n
+}
+
+// counts reports whether a message of the outbox is counted to a delivery.
+func (u *unit) counts(m substrate.Message, d *delivery) bool {
+	return m.Parent == d.Message.ID || (d == u.deliveries[0] && !u.has(m.Parent))
 }
 
 func (u *unit) has(id string) bool {
@@ -268,9 +337,9 @@ func (u *unit) has(id string) bool {
 	return false
 }
 
-// settlements returns what the queue is told of a unit.
-func (u *unit) settlements(receipts []Receipt) []substrate.Settlement {
-	var all []substrate.Settlement
+// toQueue returns what the queue is told of a unit.
+func (u *unit) toQueue() []substrate.Settlement {
+	all := make([]substrate.Settlement, 0, len(u.deliveries))
 	for i, d := range u.deliveries {
 		dec := u.decisions[i]
 		s := substrate.Settlement{Lease: d.Lease, Verdict: dec.verdict, Delay: dec.delay}
@@ -278,7 +347,7 @@ func (u *unit) settlements(receipts []Receipt) []substrate.Settlement {
 			s.Reason = dec.reason
 		}
 		if dec.verdict == substrate.Bury {
-			s.Receipt, s.Unrun = receipts[i].encode(), dec.unrun
+			s.Receipt, s.Unrun = u.receipts[i].encode(), dec.unrun
 		}
 		for _, older := range d.older {
 			of := s
@@ -293,19 +362,18 @@ func (u *unit) settlements(receipts []Receipt) []substrate.Settlement {
 	return all
 }
 
-// commit settles a unit, with the outbox. It tries for as long as the storage fails, the leases hold and the host lets it; it
+// commit settles a unit that is prepared. It tries for as long as the storage fails, the leases hold and the host lets it; it
 // doesn't insist on an outbox that is refused.
-func (c *consumer) commit(p phases, u *unit, outbox []substrate.Message, receipts []Receipt) error {
-	settlements := u.settlements(receipts)
+func (c *consumer) commit(p phases, u *unit) error {
 	for {
-		err := c.settleIn(p, u, settlements, outbox)
+		err := c.settleIn(p, u, u.settlements, u.outbox)
 		if err == nil {
 			c.storageWorked(settling)
 			return nil
 		}
 		_, refused := refusedBy(err)
 		if final(err) || errors.Is(err, substrate.ErrStaleFence) || errors.Is(err, substrate.ErrConflict) ||
-			(refused && (len(outbox) > 0 || u.commitsValues())) {
+			(refused && (len(u.outbox) > 0 || u.commitsValues())) {
 			return err
 		}
 		ctx := u.deliveries[0].lease.ctx

@@ -27,7 +27,7 @@ func settledBatch(t *testing.T, shared bool, happens func(r *rig, second *delive
 	require.NoError(t, err)
 	p := newPhases(t.Context())
 	defer p.end()
-	j := c.newJob(p, claimed.Deliveries, since)
+	j := c.newShift(p).newJob(claimed.Deliveries, since)
 	j.each(c.verify)
 	j.each(c.begin)
 	done := c.newRun(j.deliveries)
@@ -44,7 +44,7 @@ func settledBatch(t *testing.T, shared bool, happens func(r *rig, second *delive
 	j.runs = append(j.runs, done)
 	c.conclude(done)
 	happens(r, j.deliveries[1])
-	for _, u := range j.units() {
+	for _, u := range j.appendUnits(nil) {
 		c.settle(p, u)
 	}
 	j.end()

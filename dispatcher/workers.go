@@ -86,7 +86,7 @@ type turn struct {
 	tenant  *tenantTurns
 	alone   bool          // nothing runs beside it
 	state   turnState     // guarded by workers.mu, as all below
-	work    *work         // what is done in it; nil until that is known
+	work    work          // what is done in it; nil until that is known
 	began   time.Time     // when it was granted
 	fuel    int64         // that it used: see spent
 	back    chan struct{} // closed when it has a worker again: see leave.go

@@ -229,17 +229,22 @@ func (l *Log) Reserve(tenant, topic string, payloadBytes int) (*Reservation, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.reserve(name, int64(payloadBytes))
+}
+
+// reserve is Reserve under Log.mu.
+func (l *Log) reserve(name TopicName, payloadBytes int64) (*Reservation, error) {
 	if l.state.topics[name] == nil {
-		if err := l.roomForTopics(tenant, 1); err != nil {
+		if err := l.roomForTopics(name.Tenant, 1); err != nil {
 			return nil, err
 		}
 	}
 	d := demand{name: name}
-	d.add(int64(payloadBytes))
+	d.add(payloadBytes)
 	if err := l.admission.admit(l.state, []demand{d}, l.now(), true); err != nil {
 		return nil, err
 	}
-	r := &Reservation{log: l, name: name, bytes: int64(payloadBytes)}
+	r := &Reservation{log: l, name: name, bytes: payloadBytes}
 	l.admission.hold(r)
 	return r, nil
 }
@@ -251,6 +256,11 @@ func (r *Reservation) Release() {
 	}
 	r.log.mu.Lock()
 	defer r.log.mu.Unlock()
+	r.release()
+}
+
+// release is Release under Log.mu.
+func (r *Reservation) release() {
 	if r.used {
 		return
 	}

@@ -151,10 +151,14 @@ func (l *Log) Fences(tenant, topic, lane, after string, n int) ([]FenceMark, err
 	keys = keys[from:min(len(keys), from+n)]
 	marks := make([]FenceMark, len(keys))
 	for i, key := range keys {
-		m := ln.fences[key]
-		marks[i] = FenceMark{Key: key, Token: m.token, Raised: time.Unix(0, m.at)}
+		marks[i] = ln.fences[key].of(key)
 	}
 	return marks, nil
+}
+
+// of returns the mark of a fence key as others see it.
+func (m *fenceMark) of(key string) FenceMark {
+	return FenceMark{Key: key, Token: m.token, Raised: time.Unix(0, m.at)}
 }
 
 // knownLane returns the named lane of a topic that exists.

@@ -42,8 +42,11 @@ type Options struct {
 	// Compiler is the command of a process that compiles one module, see runtime.Options.
 	Compiler []string
 	// Beside runs while the host does, and may replace its consumers. Its error stops the host. nil is nothing.
-	Beside func(ctx context.Context, l *Live) error
+	Beside func(ctx context.Context, follow Follow) error
 }
+
+// Follow makes a manifest what runs: see rollout.Deployer.Follow.
+type Follow func(ctx context.Context, sources []rollout.Source) ([]rollout.Outcome, error)
 
 const (
 	stopHTTP        = 5 * time.Second // that requests may take to end when the host stops
@@ -157,6 +160,7 @@ func (p *parts) startConsumers(ctx context.Context) error {
 	}
 	p.rollout = rollout.New(rollout.Options{
 		Host: p.Host, Store: store, Logger: p.Logger, Held: p.Beside != nil, Swap: p.dispatcher.Swap, Consumer: consumerOf,
+		Room: p.log.Room,
 		Compile: func(ctx context.Context, c *config.Consumer, wasm []byte) (*runtime.Module, error) {
 			return compileOne(ctx, p.engine, c, wasm, p.budgets)
 		},
@@ -170,7 +174,15 @@ func (p *parts) startConsumers(ctx context.Context) error {
 	if p.Beside != nil {
 		return nil
 	}
-	return p.rollout.Start(ctx, p.Plan, p.Chosen, fmt.Sprintf("local:%d", os.Getuid()))
+	return p.rollout.Start(ctx, p.Plan, p.Chosen, localSubject())
+}
+
+// localSubject names whoever started the host.
+func localSubject() string { return fmt.Sprintf("local:%d", os.Getuid()) }
+
+// follow is a Follow of the manifest that the host was started with.
+func (p *parts) follow(ctx context.Context, sources []rollout.Source) ([]rollout.Outcome, error) {
+	return p.rollout.Follow(ctx, localSubject(), p.Plan.File, sources)
 }
 
 // OpenLog opens the log of a host with its topics' policies, to tell expired, which may be nil, of messages that expire: see

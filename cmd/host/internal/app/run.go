@@ -74,7 +74,7 @@ func (p *parts) serve(ctx context.Context, servers []*api.Server) error {
 	group.Go(func() error { return p.dispatcher.Run(ctx) })
 	group.Go(func() error { p.reload(ctx); return nil })
 	if p.Beside != nil {
-		group.Go(func() error { return p.Beside(ctx, &Live{parts: p}) })
+		group.Go(func() error { return p.Beside(ctx, p.follow) })
 	}
 	group.Go(func() error {
 		select {

@@ -54,8 +54,8 @@ func (c *command) dev(ctx context.Context, manifest string) error {
 		Plan: plan, Load: load, Talk: talk, Report: c.printError, HostFile: cmp.Or(c.configFile, defaultConfig),
 		Ignored: []string{host.Data, host.Keys},
 	}
-	return c.run(ctx, host, &config.Plan{File: plan.File}, false, func(ctx context.Context, l *app.Live) error {
-		options.Deploy = l.Deploy
+	return c.run(ctx, host, &config.Plan{File: plan.File}, false, func(ctx context.Context, follow app.Follow) error {
+		options.Deploy = follow
 		return dev.Run(ctx, options)
 	})
 }

@@ -67,7 +67,7 @@ func (c *command) load(manifest string) (*config.Host, *config.Plan, error) {
 
 // run runs the host, logging to stderr, and what is to run beside it, if anything. chosen says that the manifest was named.
 func (c *command) run(
-	ctx context.Context, host *config.Host, plan *config.Plan, chosen bool, beside func(context.Context, *app.Live) error,
+	ctx context.Context, host *config.Host, plan *config.Plan, chosen bool, beside func(context.Context, app.Follow) error,
 ) error {
 	log, err := telemetry.NewLogger(c.Err, host.Log.Level, host.Log.Format)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/longshore/longshore/cmd/host/internal/app"
+	"github.com/longshore/longshore/cmd/host/internal/rollout"
 	"github.com/longshore/longshore/internal/config"
 	"github.com/longshore/longshore/limits"
 )
@@ -20,7 +20,7 @@ type Options struct {
 	Plan *config.Plan                 // as the manifest says now
 	Load func() (*config.Plan, error) // reads the manifest again
 	// Deploy makes these the consumers of the host, and says what became of each. After an error they are those of before.
-	Deploy   func(ctx context.Context, v []app.Version) ([]app.Outcome, error)
+	Deploy   func(ctx context.Context, sources []rollout.Source) ([]rollout.Outcome, error)
 	Talk     *Talk
 	Report   func(err error) // says an error on Talk
 	HostFile string          // the host config; it need not be there

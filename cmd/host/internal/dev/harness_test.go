@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/longshore/longshore/cmd/host/internal/app"
+	"github.com/longshore/longshore/cmd/host/internal/rollout"
 	"github.com/longshore/longshore/internal/config"
 )
 
@@ -23,7 +23,7 @@ type trial struct {
 	t       *testing.T
 	dir     string
 	said    *buffer
-	current map[string]app.Version
+	current map[string]rollout.Source
 	swaps   []string // name=module of each consumer that was deployed anew
 }
 
@@ -48,7 +48,7 @@ func (b *buffer) String() string {
 // newTrial writes files, by their path with slashes, and makes a session for the manifest among them.
 func newTrial(t *testing.T, texts map[string]string) *trial {
 	t.Helper()
-	tr := &trial{t: t, dir: t.TempDir(), said: &buffer{}, current: map[string]app.Version{}}
+	tr := &trial{t: t, dir: t.TempDir(), said: &buffer{}, current: map[string]rollout.Source{}}
 	for name, text := range texts {
 		tr.write(name, text)
 	}
@@ -69,9 +69,9 @@ func newTrial(t *testing.T, texts map[string]string) *trial {
 	return tr
 }
 
-func (tr *trial) deploy(_ context.Context, versions []app.Version) ([]app.Outcome, error) {
-	outcomes := make([]app.Outcome, len(versions))
-	next := map[string]app.Version{}
+func (tr *trial) deploy(_ context.Context, versions []rollout.Source) ([]rollout.Outcome, error) {
+	outcomes := make([]rollout.Outcome, len(versions))
+	next := map[string]rollout.Source{}
 	for i, v := range versions {
 		name := v.Consumer.Name
 		before, there := tr.current[name]

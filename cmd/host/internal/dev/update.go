@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/longshore/longshore/cmd/host/internal/app"
 	"github.com/longshore/longshore/cmd/host/internal/build"
+	"github.com/longshore/longshore/cmd/host/internal/rollout"
 	"github.com/longshore/longshore/internal/config"
 )
 
@@ -87,11 +87,11 @@ func (s *session) meanwhile(k config.Consumer) string {
 // deploy gives the host every consumer with the newest module that is whole, and says what became of it. Of those that were
 // built it says so too if nothing changed.
 func (s *session) deploy(ctx context.Context, built []int) {
-	versions := make([]app.Version, len(s.Plan.Consumers))
+	sources := make([]rollout.Source, len(s.Plan.Consumers))
 	for i, k := range s.Plan.Consumers {
-		versions[i] = app.Version{Consumer: k, Wasm: s.module(k, slices.Contains(built, i))}
+		sources[i] = rollout.Source{Consumer: k, Wasm: s.module(k, slices.Contains(built, i))}
 	}
-	outcomes, err := s.Deploy(ctx, versions)
+	outcomes, err := s.Deploy(ctx, sources)
 	if err != nil {
 		if ctx.Err() == nil {
 			s.Report(err)
@@ -100,12 +100,12 @@ func (s *session) deploy(ctx context.Context, built []int) {
 		return
 	}
 	for i, o := range outcomes {
-		s.tell(versions[i], o, slices.Contains(built, i))
+		s.tell(sources[i], o, slices.Contains(built, i))
 	}
 }
 
-// tell says what became of a version.
-func (s *session) tell(v app.Version, o app.Outcome, built bool) {
+// tell says what became of a source.
+func (s *session) tell(v rollout.Source, o rollout.Outcome, built bool) {
 	name, state := v.Consumer.Name, s.of(v.Consumer)
 	switch {
 	case o.Refused != nil:

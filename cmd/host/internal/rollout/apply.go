@@ -33,13 +33,14 @@ const (
 	whatApply    = "apply"
 	whatRollback = "rollback"
 	whatPromote  = "promote"
+	whatDev      = "dev"
 )
 
 // Apply makes a manifest what runs. With a tenant, it replaces the consumers of that tenant and must name no other. Without, it
 // replaces all that was deployed so, and the tenants that it names; what was deployed for another tenant by itself stays.
 // Faults are config.Faults.
 func (d *Deployer) Apply(ctx context.Context, who Who, a wire.Apply) (*wire.Deployed, error) {
-	unlock, err := d.lock(ctx)
+	unlock, err := d.lockChange(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -115,11 +116,11 @@ func (d *Deployer) modulesOf(plan *config.Plan, who Who, modules map[string]stri
 
 // deploy makes versions of a manifest and, unless that is only asked for, makes them what runs.
 func (d *Deployer) deploy(ctx context.Context, who Who, m manifest, dryRun bool) (*wire.Deployed, error) {
-	next, err := d.versions(who, m)
+	entries, err := m.entries()
 	if err != nil {
 		return nil, err
 	}
-	return d.replace(ctx, change{who: who, next: next, given: m.find, dryRun: dryRun})
+	return d.replace(ctx, change{who: who, next: d.versions(who, m.what, entries), given: m.find, dryRun: dryRun})
 }
 
 // change is a deployment on its way.
@@ -127,8 +128,8 @@ type change struct {
 	who   Who
 	next  []*Version
 	given func(name) *config.Consumer // the manifest's entry at which a fault is reported; nil if there is none
-	// dryRun changes nothing. starting goes on where the disk has no room to keep what is deployed.
-	dryRun, starting bool
+	// dryRun changes nothing. unkept goes on where the disk has no room to keep what is deployed.
+	dryRun, unkept bool
 }
 
 // replace makes versions what runs.
@@ -164,36 +165,44 @@ func (d *Deployer) seen(who Who) []wire.Version {
 	return out
 }
 
-// versions returns those that a manifest changes.
-func (d *Deployer) versions(who Who, m manifest) (next []*Version, err error) {
-	byTenant := map[string][]*config.Consumer{}
-	if who.Tenant != "" {
-		byTenant[who.Tenant] = nil
-	} else {
-		for tenant, v := range d.current {
-			if v.Whole {
-				byTenant[tenant] = nil
-			}
-		}
-	}
+// entries returns what a manifest is to run, by tenant.
+func (m *manifest) entries() (map[string][]Entry, error) {
+	all := map[string][]Entry{}
 	for i := range m.plan.Consumers {
 		c := &m.plan.Consumers[i]
-		byTenant[c.Tenant] = append(byTenant[c.Tenant], c)
-	}
-	for _, tenant := range slices.Sorted(maps.Keys(byTenant)) {
-		v := d.newVersion(who, tenant, m.what)
-		for _, c := range byTenant[tenant] {
-			e, err := newEntry(c.Name, m.modules[c.Module.Path], c.Entry, c.CanaryPercent)
-			if err != nil {
-				return nil, err
-			}
-			v.Entries = append(v.Entries, e)
+		e, err := newEntry(c.Name, m.modules[c.Module.Path], c.Entry, c.CanaryPercent)
+		if err != nil {
+			return nil, err
 		}
+		all[c.Tenant] = append(all[c.Tenant], e)
+	}
+	return all, nil
+}
+
+// versions returns the versions that entries, by tenant, make of what runs: those of tenants of which something changes.
+func (d *Deployer) versions(who Who, what string, entries map[string][]Entry) (next []*Version) {
+	tenants := map[string]bool{}
+	if who.Tenant != "" {
+		tenants[who.Tenant] = true
+	} else {
+		for tenant, v := range d.current {
+			tenants[tenant] = v.Whole
+		}
+	}
+	for tenant := range entries {
+		tenants[tenant] = true
+	}
+	for _, tenant := range slices.Sorted(maps.Keys(tenants)) {
+		if !tenants[tenant] {
+			continue
+		}
+		v := d.newVersion(who, tenant, what)
+		v.Entries = append(v.Entries, entries[tenant]...)
 		if d.settle(v) {
 			next = append(next, v)
 		}
 	}
-	return next, nil
+	return next
 }
 
 // newVersion begins the next version of a tenant.
@@ -234,11 +243,13 @@ func (d *Deployer) Start(ctx context.Context, plan *config.Plan, chosen bool, su
 		if m.modules, err = d.readModules(plan); err != nil {
 			return err
 		}
-		if next, err = d.versions(who, m); err != nil {
+		entries, err := m.entries()
+		if err != nil {
 			return err
 		}
+		next = d.versions(who, m.what, entries)
 	}
-	_, err = d.replace(ctx, change{who: who, next: next, given: m.find, starting: true})
+	_, err = d.replace(ctx, change{who: who, next: next, given: m.find, unkept: true})
 	return err
 }
 
@@ -247,10 +258,10 @@ func (d *Deployer) notKept(err error) {
 	d.Logger.Warn("what runs can't be kept on the disk: the next start needs the manifest again", zap.Error(err))
 }
 
-// wasApplied reports whether anything was deployed for the whole host but by starting it.
+// wasApplied reports whether anything was deployed for the whole host but from files beside it, by starting it.
 func (d *Deployer) wasApplied() bool {
 	for _, v := range d.current {
-		if v.Whole && !strings.HasPrefix(v.What, whatRun+" ") {
+		if v.Whole && !strings.HasPrefix(v.What, whatRun+" ") && !strings.HasPrefix(v.What, whatDev+" ") {
 			return true
 		}
 	}
@@ -272,16 +283,21 @@ func (d *Deployer) readModules(plan *config.Plan) (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		sum := sha256.Sum256(wasm)
-		digest := hex.EncodeToString(sum[:])
-		modules[c.Module.Path] = digest
-		if err := d.Store.PutIfNew(c.Tenant, digest, wasm); err != nil {
-			d.notKept(err)
-			d.unkept[digest] = wasm
-		}
+		modules[c.Module.Path] = d.take(c.Tenant, wasm)
 	}
 	if len(faults) > 0 {
 		return nil, faults
 	}
 	return modules, nil
+}
+
+// take keeps a module of this machine, if the disk has room for it, and returns its digest.
+func (d *Deployer) take(tenant string, wasm []byte) (digest string) {
+	sum := sha256.Sum256(wasm)
+	digest = hex.EncodeToString(sum[:])
+	if err := d.Store.PutIfNew(tenant, digest, wasm); err != nil {
+		d.notKept(err)
+		d.unkept[digest] = wasm
+	}
+	return digest
 }

@@ -18,13 +18,15 @@ import (
 	"github.com/longshore/longshore/runtime"
 )
 
-// Options are what a Deployer is made of. All fields but Held are required.
+// Options are what a Deployer is made of. All fields but Held and Room are required.
 type Options struct {
 	Host   *config.Host
 	Store  *Store
 	Logger *zap.Logger
-	// Held says that something else decides what runs: every deployment is ErrHeld.
+	// Held says that Follow alone decides what runs: every other deployment is ErrHeld.
 	Held bool
+	// Room is asked while a module is uploaded, and ends that with its error where the disk has no room; nil asks nobody.
+	Room func() error
 	// Compile makes a module ready; a config.Fault says that it is refused.
 	Compile func(ctx context.Context, c *config.Consumer, wasm []byte) (*runtime.Module, error)
 	// Consumer returns an entry with its module as the dispatcher takes it.
@@ -75,11 +77,16 @@ func (d *Deployer) Tenants() []string { return d.Store.Tenants() }
 // ErrHeld says that a host takes no deployments.
 var ErrHeld = errors.New("longshore dev decides what runs here: change the manifest that it watches")
 
-// lock waits for the turn.
-func (d *Deployer) lock(ctx context.Context) (unlock func(), err error) {
+// lockChange is lock for whoever wants something else to run.
+func (d *Deployer) lockChange(ctx context.Context) (unlock func(), err error) {
 	if d.Held {
 		return nil, ErrHeld
 	}
+	return d.lock(ctx)
+}
+
+// lock waits for the turn.
+func (d *Deployer) lock(ctx context.Context) (unlock func(), err error) {
 	select {
 	case d.turn <- struct{}{}:
 		return func() { <-d.turn }, nil
@@ -102,27 +109,48 @@ func (d *Deployer) tag(tenants ...string) string {
 
 // prepare resolves and compiles what is to run: the versions that are given, and what runs of the other tenants. given returns
 // the entry of the manifest that a fault of a new consumer is to be reported at; nil if there is none. What it returns has
-// to be committed or dropped.
+// to be committed or dropped. The error is refusals if consumers can't be deployed.
 func (d *Deployer) prepare(ctx context.Context, next []*Version, given func(name) *config.Consumer) ([]*piece, error) {
 	pieces, err := d.resolve(next)
 	if err != nil {
 		return nil, err
 	}
-	var faults config.Faults
+	var refused refusals
 	for _, p := range pieces {
 		err := d.fill(ctx, p, given(p.name()))
 		var fault config.Fault
 		if errors.As(err, &fault) {
-			faults = append(faults, fault)
+			refused = append(refused, refusal{p.name(), fault})
 		} else if err != nil {
 			return nil, errors.Join(err, drop(ctx, pieces))
 		}
 	}
-	if len(faults) > 0 {
-		return nil, errors.Join(faults, drop(ctx, pieces))
+	if len(refused) > 0 {
+		return nil, errors.Join(refused, drop(ctx, pieces))
 	}
 	return pieces, nil
 }
+
+// refusals are all that keeps consumers from being deployed. They unwrap to config.Faults.
+type refusals []refusal
+
+type refusal struct {
+	of    name
+	fault config.Fault
+}
+
+func (r refusals) faults() (out config.Faults) {
+	for _, one := range r {
+		out = append(out, one.fault)
+	}
+	return out
+}
+
+// Error implements error.
+func (r refusals) Error() string { return r.faults().Error() }
+
+// Unwrap returns the faults.
+func (r refusals) Unwrap() error { return r.faults() }
 
 // resolve returns what is to run, without modules.
 func (d *Deployer) resolve(next []*Version) (pieces []*piece, err error) {
@@ -265,7 +293,7 @@ func (d *Deployer) commit(ctx context.Context, pieces []*piece, c change) (err e
 	}
 	kept := c.next
 	if err := d.keep(kept); err != nil {
-		if !c.starting {
+		if !c.unkept {
 			return err
 		}
 		d.notKept(err)
@@ -290,7 +318,20 @@ func (d *Deployer) commit(ctx context.Context, pieces []*piece, c change) (err e
 		d.Logger.Info("consumers deployed", zap.String("tenant", v.Tenant), zap.Int("version", v.Number), zap.String("digest", v.Digest()),
 			zap.String("by", v.By), zap.String("what", v.What), zap.Int("consumers", len(v.Entries)))
 	}
+	d.dropUnkept()
 	return nil
+}
+
+// dropUnkept forgets the modules in memory that nothing runs any more.
+func (d *Deployer) dropUnkept() {
+	maps.DeleteFunc(d.unkept, func(digest string, _ []byte) bool {
+		for _, v := range d.current {
+			if slices.Contains(v.modules(), digest) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // lanes returns the consumers whose lanes may have to be made: those that don't run as they are.

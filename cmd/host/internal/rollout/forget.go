@@ -16,7 +16,7 @@ var ErrRuns = errors.New("consumers of the tenant run: deploy a manifest without
 // Delete has a tenant removed of which nothing runs: remove is given what deletes all its versions, with the modules that no
 // other tenant has. Nothing is deployed meanwhile.
 func (d *Deployer) Delete(ctx context.Context, tenant string, remove func(versions func() error) error) error {
-	unlock, err := d.lock(ctx)
+	unlock, err := d.lockChange(ctx)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +17,7 @@ var ErrNoVersion = errors.New("there is no such version: `longshore history` lis
 
 // Rollback makes an earlier version of a tenant run again, as a new version; 0 is the last one that ran something else.
 func (d *Deployer) Rollback(ctx context.Context, who Who, to int) (*wire.Deployed, error) {
-	unlock, err := d.lock(ctx)
+	unlock, err := d.lockChange(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +51,7 @@ var ErrNoCanary = errors.New("no canary of that name runs: `longshore history -o
 
 // Promote gives canaries of a tenant all messages: that of a consumer, or with "" all of them.
 func (d *Deployer) Promote(ctx context.Context, who Who, consumer string) (*wire.Deployed, error) {
-	unlock, err := d.lock(ctx)
+	unlock, err := d.lockChange(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -114,11 +113,6 @@ func (d *Deployer) Current(ctx context.Context) (*wire.VersionList, error) {
 	}
 	defer unlock()
 	return &wire.VersionList{Tag: d.tag(), Versions: d.seen(Who{})}, nil
-}
-
-// Upload takes a module of a tenant: see Store.Put.
-func (d *Deployer) Upload(tenant, digest string, module io.Reader) error {
-	return d.Store.Put(tenant, digest, module)
 }
 
 // Missing returns those modules that a tenant has to upload before it may name them.
