@@ -54,7 +54,7 @@ func (c *consumer) judge(u *unit, found []Rehearsed) {
 		}
 		*placeOf(d, found) = r
 		for _, older := range d.older {
-			*placeOf(older, found) = r.ofOlder(older)
+			*placeOf(older, found) = r.ofOlder(older, dec)
 		}
 	}
 }
@@ -63,8 +63,8 @@ func (c *consumer) judge(u *unit, found []Rehearsed) {
 func placeOf(d *delivery, found []Rehearsed) *Rehearsed { return &found[d.Lease.Token-1] }
 
 // ofOlder returns what becomes of a message that shares the end of a newer one.
-func (r Rehearsed) ofOlder(d *delivery) Rehearsed {
-	own := Rehearsed{Receipt: r.Receipt.ofOlder(d), Pauses: r.Pauses, Cause: r.Cause}
+func (r Rehearsed) ofOlder(d *delivery, dec decision) Rehearsed {
+	own := Rehearsed{Receipt: r.Receipt.ofOlder(d, dec), Pauses: r.Pauses, Cause: r.Cause}
 	if r.Handled {
 		own.Receipt.Reason = ReasonStale
 	}
@@ -94,11 +94,10 @@ func (a *asker) showNow(out []messaging.Outgoing) ([]messaging.Published, *messa
 	}
 	published := make([]messaging.Published, len(out))
 	for i, m := range sealed {
-		published[i] = messaging.Published{ID: m.ID}
-		if d := a.run.delivery(m.Parent); d != nil {
-			d.sent++
-			d.shown = append(d.shown, m)
-		}
+		published[i].ID = m.ID
+		d := a.run.delivery(m.Parent)
+		d.sent++
+		d.shown = append(d.shown, m)
 	}
 	return published, nil
 }
