@@ -368,12 +368,11 @@ func (c *consumer) commit(p phases, u *unit) error {
 			(refused && (len(u.outbox) > 0 || u.commitsValues())) {
 			return err
 		}
-		ctx := u.deliveries[0].lease.ctx
-		c.storageFailed(ctx, settling, err)
-		if ctx.Err() != nil {
-			if u.deliveries[0].lease.lost() {
-				return errors.Join(substrate.ErrLeaseLost, err)
-			}
+		c.storageFailed(p.settle, settling, err)
+		switch {
+		case u.deliveries[0].lease.lost():
+			return errors.Join(substrate.ErrLeaseLost, err)
+		case p.settle.Err() != nil:
 			return err
 		}
 	}
