@@ -28,6 +28,7 @@ type delivery struct {
 	finding  finding // what it came to
 	run      *run    // the last call that it was handed to; nil if there was none
 	cause    error   // of a verdict that is not an ack, for the log
+	sent     int     // messages that were published at once because of it
 }
 
 // comesTo ends the way of a delivery before its settlement.

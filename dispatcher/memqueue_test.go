@@ -111,7 +111,11 @@ func (q *memQueue) PublishHeld(_ context.Context, held []substrate.Lease, msgs .
 	}
 	q.mu.Unlock()
 	q.publish(msgs...)
-	return make([]substrate.Receipt, len(msgs)), nil
+	receipts := make([]substrate.Receipt, len(msgs))
+	for i, m := range msgs {
+		receipts[i].ID = m.ID
+	}
+	return receipts, nil
 }
 
 func (q *memQueue) WaitReady(ctx context.Context, tenant, topic, _ string) error {

@@ -85,6 +85,9 @@ type Consumer struct {
 	ContextOptional bool
 	// Publish grants topics of the consumer's own tenant, each by exact name, by a prefix that ends in "/*", or all by "*".
 	Publish []string
+	// Immediate publishes what the guest publishes at once, not with the acknowledgement: whatever becomes of the message,
+	// and once more for each time that it is handled again. Replies wait for the acknowledgement all the same.
+	Immediate bool
 	// Clients are the names that the guest may connect to besides "default".
 	Clients []string
 	// Buckets are those of the tenant whose values the guest may read and write. They need a Queue that is a ValueStore.

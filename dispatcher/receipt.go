@@ -36,7 +36,7 @@ type Receipt struct {
 	Wall            time.Duration `json:"wall_ns"`          // of the guest call
 	PeakMemoryBytes int64         `json:"peak_memory_bytes"`
 	HostCalls       int64         `json:"host_calls"`
-	Published       int           `json:"published"` // messages committed with the acknowledgement, and replies
+	Published       int           `json:"published"` // messages committed with the acknowledgement or at once, and replies
 	At              time.Time     `json:"at"`        // when the verdict was reached
 }
 

@@ -14,8 +14,9 @@ import (
 func (c *consumer) receipt(d *delivery, dec decision, published int) Receipt {
 	r := c.blank(d.Message.ID, d.Attempt)
 	r.Verdict, r.Reason, r.Delay = dec.verdict.String(), dec.reason, dec.delay
+	r.Published = d.sent
 	if dec.handled() {
-		r.Published = published
+		r.Published += published
 	}
 	if d.run == nil {
 		return r

@@ -2,7 +2,6 @@ package dispatcher
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -12,7 +11,7 @@ import (
 	"github.com/longshore/longshore/wasi/messaging"
 )
 
-// asker makes the requests of one call. Like that, it is not safe for concurrent use.
+// asker makes the requests of one call, and what it publishes at once. Like that, it is not safe for concurrent use.
 type asker struct {
 	*consumer
 	phases phases
@@ -47,7 +46,7 @@ func (a *asker) request(ctx context.Context, r messaging.Request) ([]messaging.M
 	m.Options.ReplyTo, m.Options.Deadline = in.address, until
 	var replies []messaging.Message
 	err = a.away(ctx, a.phases.stop, func() error {
-		if err := a.publish(ctx, m); err != nil {
+		if _, err := a.publish(ctx, []messaging.Outgoing{{ID: m.ID, Topic: m.Topic, Token: m}}); err != nil {
 			in.forget()
 			return err
 		}
@@ -88,23 +87,6 @@ func (a *asker) admit(r messaging.Request) (*substrate.Message, *messaging.Publi
 		return nil, &messaging.PublishError{Case: messaging.Unavailable, Text: fmt.Sprintf("topic %q has no consumer", r.Topic)}
 	}
 	return m, nil
-}
-
-// publish stores a request, if the messages that the call handles are still its own.
-func (a *asker) publish(ctx context.Context, m *substrate.Message) error {
-	sealed, err := a.run.outbox.seal([]messaging.Outgoing{{ID: m.ID, Topic: m.Topic, Token: m}})
-	if err != nil {
-		return err
-	}
-	held := make([]substrate.Lease, len(a.run.deliveries))
-	for i, d := range a.run.deliveries {
-		held[i] = d.Lease
-	}
-	_, err = a.queue.PublishHeld(ctx, held, sealed...)
-	if errors.Is(err, substrate.ErrLeaseLost) {
-		a.job.lose(errLost)
-	}
-	return err
 }
 
 // wait waits for the replies, until the time is over or the guest is to stop.

@@ -66,6 +66,9 @@ func (c *consumer) call(p phases, j *job, deliveries []*delivery, d time.Duratio
 		Draining: func() bool { return p.claim.Err() != nil },
 		Log:      func(stream string, line []byte) { c.guestWrote(deliveries[0], stream, line) },
 	}
+	if c.Immediate {
+		options.Publish = a.publishNow
+	}
 	if r.values != nil {
 		options.Store = r.values
 	}

@@ -274,7 +274,7 @@ func (c *consumer) settled(u *unit) {
 		c.watch(d, u.decisions[i])
 	}
 	if !u.holds() {
-		c.condition.progressed(u.published, c.Concurrency) // after what may hold the consumer
+		c.condition.progressed(u.published+u.sent(), c.Concurrency) // after what may hold the consumer
 	}
 	for i, d := range u.deliveries {
 		if u.decisions[i].handled() {
@@ -301,6 +301,14 @@ func (c *consumer) discardAll(u *unit, err error) {
 		d.cause = err
 		c.discard(d, reason)
 	}
+}
+
+// sent returns how many messages were published at once for the unit's deliveries.
+func (u *unit) sent() (n int) {
+	for _, d := range u.deliveries {
+		n += d.sent
+	}
+	return n
 }
 
 // publishedBy returns how many messages of an outbox are counted to a delivery: those that it caused, and to the first one

@@ -17,7 +17,9 @@ type Trial struct {
 	Message substrate.Message // its id, context and options are not looked at
 	Limits  limits.Guest
 	Publish []string // grants, as those of a Consumer
-	Clients []string // names that the guest may connect to besides "default"
+	// Immediate says that a consumer would publish at once, as that of a Consumer. The trial doesn't.
+	Immediate bool
+	Clients   []string // names that the guest may connect to besides "default"
 	// Log is given each line that the guest writes: raw guest bytes, valid only while Log runs. May be nil.
 	Log func(stream string, line []byte)
 }
@@ -27,9 +29,10 @@ type TrialResult struct {
 	Outcome runtime.Outcome
 	// Reason is that of the dead letter which the last attempt of such a delivery makes; "" if it is acknowledged.
 	Reason string
-	// Published is what would be committed with the acknowledgement, in order; nil if there is none. It shares the payloads.
+	// Published is what would be committed with the acknowledgement, or at once, in order; nil if there is none. It shares the
+	// payloads.
 	Published []substrate.Message
-	Dropped   int // messages that the guest published before it failed
+	Dropped   int // messages that the guest published and that are not, because the message isn't acknowledged
 }
 
 // Try makes one call. The error is about t.Message, which no topic would have taken; the guest wasn't run then. Cancelling
@@ -47,7 +50,7 @@ func Try(ctx context.Context, t Trial) (TrialResult, error) {
 	r := TrialResult{Outcome: t.Guest.Invoke(ctx, call)}
 	last := policy{maxAttempts: 1}
 	r.Reason = decide(finding{end: atGuest, outcome: r.Outcome, badABI: 1}, 1, last, 0).reason
-	if r.Outcome.Class != runtime.OK {
+	if r.Reason != "" && !t.Immediate {
 		r.Dropped = len(o.admitted)
 		return r, nil
 	}

@@ -36,6 +36,8 @@ type workers struct {
 	waiters atomic.Int64 // len(waiting), for who can't take the lock
 	paused  int          // turns that are, for others
 
+	publishing int // turns that left their worker to publish
+
 	begun []*turn // granted turns whose work is known and that nobody performs yet
 	crew  *crew
 }

@@ -112,6 +112,7 @@ const (
 	SettleAtStop        = 5 * time.Second      // that settlements get after the grace period
 	PauseAfter          = 2 * time.Millisecond // of a guest's run, after which it is paused for a tenant that is owed more
 	PausedGuests        = 16                   // that are, of all tenants
+	PublishingGuests    = 32                   // that publish at once, and let others run meanwhile; more keep their worker
 	RoomWait            = time.Millisecond     // that a claim waits for room for many messages, before it claims few
 	IdleHands           = 256                  // goroutines that wait for the next delivery
 	SettleTogether      = 32                   // messages of a consumer after which a commit waits for no others

@@ -93,6 +93,7 @@ func (f *proofFindings) claimAll(ctx context.Context, l *Log, topic string) (lea
 	for began := time.Now(); ; {
 		r := claimRequest(topic, 1_000)
 		r.Lease, r.MaxBytes, r.MaxAttempts = time.Hour, 64*limits.MiB, 1<<20
+		allDue := time.Since(began) > time.Second // no delay is so long
 		got, err := l.Claim(ctx, r)
 		if err != nil {
 			return nil, err
@@ -110,7 +111,7 @@ func (f *proofFindings) claimAll(ctx context.Context, l *Log, topic string) (lea
 			return leases, nil
 		}
 		if len(got.Deliveries)+len(got.Buried)+len(got.Quarantined) == 0 {
-			if time.Since(began) > time.Second { // no delay is so long
+			if allDue {
 				f.Lost += left
 				return leases, nil
 			}

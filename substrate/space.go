@@ -53,6 +53,10 @@ func (r room) admits(n need) error {
 	return nil
 }
 
+// Room returns ErrStorageFull if the disk of the log has no room for messages. Whatever else writes to it asks before: it takes
+// from the same reserve.
+func (l *Log) Room() error { return l.space.look().admits(needMuch) }
+
 // freeBytes returns the space that an ordinary user may still fill on the disk of dir.
 func freeBytes(dir string) (uint64, error) {
 	var st unix.Statfs_t

@@ -25,7 +25,10 @@ func TestStorageWatermarks(t *testing.T) {
 	d := claim(t, l, testTopic, 4)
 	settle(t, l, d[3], Bury, "bad")
 
+	require.NoError(t, l.Room())
+
 	free.Store(199) // below the first: no messages, everything else
+	require.ErrorIs(t, l.Room(), ErrStorageFull)
 	require.ErrorIs(t, publishOne(), ErrStorageFull)
 	outbox := []Message{l.newMessage("out", "x")}
 	require.ErrorIs(t, l.Settle(t.Context(), []Settlement{{Lease: d[0].Lease, Verdict: Ack}}, outbox), ErrStorageFull)

@@ -255,6 +255,14 @@ func TestInvokeCommandLine(t *testing.T) {
 		r := report(t, a)
 		require.Equal(t, []int{3, 3, 1, 0}, []int{r.Runs, r.Failed, r.Dropped, len(r.Published)})
 	})
+	t.Run("WhatIsPublishedAtOnceIsKeptThoughTheCallFails", func(t *testing.T) {
+		a := run(t, dir, "", "invoke", in("publish-then-trap.wasm"), "--publish-mode", "immediate")
+		require.Equal(t, cli.ExitFailed, a.code)
+		require.Regexp(t, `(?m)^published +1 message, again at each attempt, though the message is not acknowledged$`, a.out)
+		a = run(t, dir, "", "invoke", in("publish-then-trap.wasm"), "--publish-mode", "now")
+		require.Equal(t, cli.ExitUsage, a.code)
+		require.Contains(t, a.err, `flags: --publish-mode: "now" is not one of the choices (want outbox or immediate)`)
+	})
 	t.Run("LogLinesAreListed", func(t *testing.T) {
 		r := report(t, run(t, dir, "", "invoke", in("chatter.wasm"), "--log-bytes", "18B", "-o", "json"))
 		require.Equal(t, "output-limit", r.Outcome)

@@ -86,6 +86,7 @@ type consumerFile struct {
 
 	Context      string                 `json:"context,omitempty" jsonschema:"enum=required,enum=optional" jsonschema_description:"Whether a message must carry a signed context. One that is forged or doesn't match is never handled."`
 	Publish      []grant                `json:"publish,omitempty" jsonschema:"maxItems=256,uniqueItems=true,title=a list of topics" jsonschema_description:"The topics that it may publish to: a name, all below a prefix as in orders/*, or * for all. Default: none."`
+	PublishMode  string                 `json:"publish_mode,omitempty" jsonschema:"enum=outbox,enum=immediate" jsonschema_description:"When what it publishes is stored. outbox: with the acknowledgement, or not at all. immediate: at once, whatever becomes of the message, and again each time that it is handled. Default: outbox."`
 	Clients      []clientName           `json:"clients,omitempty" jsonschema:"maxItems=64,uniqueItems=true,title=a list of names" jsonschema_description:"Names besides default that the guest may give when it opens a messaging client."`
 	Buckets      []bucketName           `json:"buckets,omitempty" jsonschema:"maxItems=64,uniqueItems=true,title=a list of names" jsonschema_description:"Buckets of the tenant whose values it may read and write through wasi:keyvalue. Consumers that name the same bucket share it. Default: none."`
 	Events       *eventsFile            `json:"events,omitempty" jsonschema_description:"Topics of its tenant that are told what becomes of its messages, as CloudEvents. Default: none."`

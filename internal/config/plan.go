@@ -35,6 +35,7 @@ type Consumer struct {
 
 	ContextRequired bool        // a message without a signed context is dead-lettered
 	Publish         []string    // grants: topics, prefixes ending in "/*", or "*"
+	Immediate       bool        // what the guest publishes doesn't wait for the acknowledgement
 	Clients         []string    // client names that the guest may connect besides "default"
 	Buckets         []string    // of the tenant, whose values the guest may read and write
 	Config          [][2]string // key and value that the guest reads, sorted by key
@@ -187,6 +188,9 @@ func (p *planner) checkFilter(path, source string) {
 	}
 }
 
+// publishImmediate is the publish_mode that is not the default.
+const publishImmediate = "immediate"
+
 // defaultLane is how commands write the lane that has no name.
 const defaultLane = "default"
 
@@ -206,6 +210,7 @@ func (p *planner) consumer(path string, f *consumerFile) Consumer {
 		Delivery:        resolve(p.sources, path, &f.deliveryFile, p.host.Defaults, p.host.Ceilings.most),
 		ContextRequired: f.Context != "optional",
 		Publish:         texts(f.Publish),
+		Immediate:       f.PublishMode == publishImmediate,
 		Clients:         texts(f.Clients),
 		Buckets:         texts(f.Buckets),
 		Filter:          f.Filter,

@@ -37,6 +37,7 @@ consumers:
     retry: {base: 14ms, cap: 15s}
     context: optional
     publish: [orders/in, orders/out/*, "*"]
+    publish_mode: immediate
     clients: [audit]
     buckets: [stock, a.b]
     batch: {max: 3, window: 4ms}
@@ -69,7 +70,7 @@ consumers:
 				Concurrency: 11, MaxAttempts: 12, Lease: 13 * time.Second,
 				Retry: Retry{Base: 14 * time.Millisecond, Cap: 15 * time.Second},
 			},
-			Publish: []string{"orders/in", "orders/out/*", "*"}, Clients: []string{"audit"}, Buckets: []string{"stock", "a.b"},
+			Publish: []string{"orders/in", "orders/out/*", "*"}, Immediate: true, Clients: []string{"audit"}, Buckets: []string{"stock", "a.b"},
 			Batch: Batch{Max: 3, Window: 4 * time.Millisecond, Latest: true}, Breaker: Breaker{Percent: 80, Window: 30 * time.Second, Calls: 20}, CanaryPercent: 15,
 			Events: Events{Pickup: "audit/begun", Success: "audit/done", Death: "dead"}, Filter: `topic == "orders/in"`, Features: []string{"gzip", "v2/x"},
 			NonRetryable: []string{"permission-denied", "other"},

@@ -12,11 +12,12 @@ import (
 // TrialFlags are what a command line says of a consumer that is run without a manifest: texts, checked like those of an
 // entry of the manifest. An empty or nil field is not given.
 type TrialFlags struct {
-	Tenant  string   // --tenant
-	Topic   string   // --topic
-	Publish []string // --publish
-	Clients []string // --client
-	Limits  map[string]Flag
+	Tenant      string   // --tenant
+	Topic       string   // --topic
+	Publish     []string // --publish
+	PublishMode string   // --publish-mode
+	Clients     []string // --client
+	Limits      map[string]Flag
 }
 
 // Flag is a flag by its name, with the dashes, and its text.
@@ -26,6 +27,7 @@ type Flag struct{ Name, Text string }
 type Trial struct {
 	Tenant, Topic    string
 	Publish, Clients []string // as those of a Consumer
+	Immediate        bool     // likewise
 	Guest            limits.Guest
 }
 
@@ -47,7 +49,7 @@ func ParseTrial(f TrialFlags, h *Host) (*Trial, error) {
 	}
 	t := &Trial{
 		Tenant: tenantOf(entry.Tenant), Topic: string(entry.Topic), Publish: texts(entry.Publish), Clients: texts(entry.Clients),
-		Guest: resolve(s, trialPath, &entry.deliveryFile, h.Defaults, h.Ceilings.most).Guest,
+		Immediate: entry.PublishMode == publishImmediate, Guest: resolve(s, trialPath, &entry.deliveryFile, h.Defaults, h.Ceilings.most).Guest,
 	}
 	if err := s.err(); err != nil {
 		return nil, err
@@ -71,6 +73,7 @@ func (f TrialFlags) document() *document {
 	}
 	give("tenant", f.Tenant, "--tenant")
 	give("topic", f.Topic, "--topic")
+	give("publish_mode", f.PublishMode, "--publish-mode")
 	d.giveList(entry, "publish", f.Publish, "--publish")
 	d.giveList(entry, "clients", f.Clients, "--client")
 	bounds := map[string]any{}

@@ -41,6 +41,12 @@ type Outgoing struct {
 	Token   any     // of the Admission
 }
 
+// Published is what became of an Outgoing that was published at once.
+type Published struct {
+	ID        string // of the message: that of the Admission, or of the one that it is a duplicate of
+	Duplicate bool
+}
+
 // CallOptions is what one call gives to the guest.
 type CallOptions struct {
 	Message Message
@@ -56,8 +62,12 @@ type CallOptions struct {
 	Admit func(topic string, m Message) (Admission, *PublishError)
 	// Withdraw gives back what Admit gave, before the call ends: the rest of an atomic batch was refused. May be nil.
 	Withdraw func(token any)
+	// Publish publishes what Admit gave, all or none and in this order, before the guest goes on; it keeps nothing of the slice.
+	// After an error the messages are withdrawn. It returns soon after ctx is done. Replies aren't published. With a nil func
+	// what is admitted stays in the outbox.
+	Publish func(ctx context.Context, out []Outgoing) ([]Published, *PublishError)
 	// Request publishes a message at once and returns the replies to it: as many as it asks for, or those that came until
-	// its deadline. It returns soon after ctx is done. Only there a call waits for others, so that whoever bounds how many
+	// its deadline. It returns soon after ctx is done. There a call waits for others, so that whoever bounds how many
 	// guests run at once should let another one run meanwhile. A nil func refuses all with Unavailable.
 	Request func(ctx context.Context, r Request) ([]Message, *PublishError)
 	// Reply is Admit for a reply to one of the call's messages, whose Info.ReplyTo is set. A nil func refuses all with
@@ -96,7 +106,7 @@ type Call struct {
 
 	outbox      []Outgoing
 	outboxBytes int64
-	requests    int    // made so far: they count for the outbox
+	sent        int    // published at once so far: it counts for the outbox
 	lastTopic   string // that a message was published to
 
 	storeOps int64
@@ -123,6 +133,11 @@ func (c *Call) Messages() []Message { return append([]Message{c.o.Message}, c.o.
 
 // Store returns the store that the call was given, for a guest that is not a module; nil if there is none.
 func (c *Call) Store() Store { return c.o.Store }
+
+// Publish publishes to a topic, for a guest that is not a module.
+func (c *Call) Publish(ctx context.Context, topic string, m Message) (Published, *PublishError) {
+	return c.post(ctx, &client{}, []byte(topic), &m)
+}
 
 // Request makes a request, for a guest that is not a module. A timeout of 0 is the call's deadline.
 func (c *Call) Request(ctx context.Context, topic string, m Message, timeout time.Duration, replies int) ([]Message, *PublishError) {

@@ -27,7 +27,7 @@
 // of a delivery ends with its call.
 //
 // What a guest publishes joins the outbox of its Call. Nothing leaves this package by itself: whoever runs the call
-// reads the outbox afterwards, and commits it or forgets it.
+// reads the outbox afterwards, and commits it or forgets it, or is asked to publish each message at once.
 //
 // So it is with values: what a guest writes goes to the Store that the call was given, and that keeps it back.
 //

@@ -1,6 +1,7 @@
 package messaging
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,33 @@ func (c *Call) topic(ptr, n uint32) ([]byte, *PublishError) {
 		return nil, &PublishError{Case: Invalid, Text: fmt.Sprintf("the topic has %d bytes, the limit is %d", n, limits.TopicBytes)}
 	}
 	return c.guest.text(ptr, n), nil
+}
+
+// post admits m, and publishes it if the host does that at once.
+func (c *Call) post(ctx context.Context, from *client, topic []byte, m *Message) (Published, *PublishError) {
+	before := len(c.outbox)
+	id, refused := c.admit(from, topic, m)
+	if refused != nil || c.o.Publish == nil {
+		return Published{ID: id}, refused
+	}
+	published, refused := c.publishNow(ctx, before)
+	if refused != nil {
+		return Published{}, refused
+	}
+	return published[0], nil
+}
+
+// publishNow publishes what joined the outbox after its first n messages, of which there is some, or takes all of that back.
+func (c *Call) publishNow(ctx context.Context, n int) ([]Published, *PublishError) {
+	published, refused := c.o.Publish(ctx, c.outbox[n:])
+	if refused != nil {
+		c.withdraw(n)
+	}
+	c.sent += len(c.outbox) - n
+	clear(c.outbox[n:])
+	c.outbox = c.outbox[:n]
+	c.mustGoOn(ctx)
+	return published, refused
 }
 
 // admit checks m against the bounds of the call and asks the host; then it joins the outbox.
@@ -101,7 +129,7 @@ func disconnected() *PublishError {
 
 // checkOutbox says whether so many more messages and bytes fit.
 func (c *Call) checkOutbox(messages int, bytes int64) *PublishError {
-	n := int64(len(c.outbox) + c.requests + messages)
+	n := int64(len(c.outbox) + c.sent + messages)
 	if n > c.o.Limits.OutboxMessages {
 		return over(QuotaExceeded, limits.NameOutboxMessages, c.o.Limits.OutboxMessages, n)
 	}

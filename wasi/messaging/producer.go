@@ -11,7 +11,7 @@ func send(ctx context.Context, c *Call, stack []uint64) {
 	m := c.takeMessage(arg(stack, 3))
 	topic, refused := c.topic(arg(stack, 1), arg(stack, 2))
 	if refused == nil {
-		_, refused = c.admit(from, topic, &m)
+		_, refused = c.post(ctx, from, topic, &m)
 	}
 	c.returnError(ctx, arg(stack, 4), unitResultShape, refused.forSend())
 }

@@ -15,9 +15,13 @@ import (
 func publish(ctx context.Context, c *Call, stack []uint64) {
 	b := c.guest.value(arg(stack, 0), publishArgsShape)
 	from := lookup[*client](&c.handles, binary.LittleEndian.Uint32(b[argsClientAt:]))
-	id, refused := c.publishOne(ctx, from, b[argsTopicAt:], b[argsMessageAt:], b[argsOptionsAt:])
+	topic, m, refused := c.liftOne(ctx, b[argsTopicAt:], b[argsMessageAt:], b[argsOptionsAt:])
+	var r Published
+	if refused == nil {
+		r, refused = c.post(ctx, from, topic, &m)
+	}
 	out := make([]byte, receiptResultShape.size)
-	c.lowerReceiptResult(ctx, out, id, refused)
+	c.lowerReceiptResult(ctx, out, r, refused)
 	c.guest.store(arg(stack, 1), receiptResultShape, out)
 }
 
@@ -33,18 +37,20 @@ func publishBatch(ctx context.Context, c *Call, stack []uint64) {
 		c.returnBatch(ctx, arg(stack, 3), refused, nil)
 		return
 	}
-	ids, refusals := make([]string, n), make([]*PublishError, n)
+	receipts, refusals := make([]Published, n), make([]*PublishError, n)
 	c.outbox = slices.Grow(c.outbox, n)
+	before := len(c.outbox)
 	for i := range n {
-		ids[i], refusals[i] = c.publishOutgoing(ctx, from, batch, i)
+		receipts[i].ID, refusals[i] = c.admitOutgoing(ctx, from, batch, i)
 	}
+	c.publishAdmitted(ctx, before, receipts, refusals)
 	c.returnBatch(ctx, arg(stack, 3), nil, func(at []byte) {
 		size := int(receiptResultShape.size)
 		ptr := c.guest.alloc(ctx, n, receiptResultShape)
 		buf := make([]byte, size)
 		for i := range n {
 			clear(buf)
-			c.lowerReceiptResult(ctx, buf, ids[i], refusals[i])
+			c.lowerReceiptResult(ctx, buf, receipts[i], refusals[i])
 			copy(c.guest.list(ptr, uint32(n), receiptResultShape)[i*size:], buf) // a view that no allocation has moved
 		}
 		putList(at, ptr, n)
@@ -61,12 +67,16 @@ func publishAtomic(ctx context.Context, c *Call, stack []uint64) {
 	n := len(batch) / int(outgoingShape.size)
 	refused := c.checkOutbox(n, 0)
 	before := len(c.outbox)
-	ids := make([]string, n)
+	receipts := make([]Published, n)
 	for i := 0; i < n && refused == nil; i++ {
-		ids[i], refused = c.publishOutgoing(ctx, from, batch, i)
+		receipts[i].ID, refused = c.admitOutgoing(ctx, from, batch, i)
 	}
 	if refused != nil {
 		c.withdraw(before)
+	} else if c.o.Publish != nil && n > 0 {
+		receipts, refused = c.publishNow(ctx, before)
+	}
+	if refused != nil {
 		c.returnBatch(ctx, arg(stack, 3), refused, nil)
 		return
 	}
@@ -75,35 +85,55 @@ func publishAtomic(ctx context.Context, c *Call, stack []uint64) {
 		buf := make([]byte, n*size)
 		ptr := c.guest.alloc(ctx, n, receiptShape)
 		for i := range n {
-			c.lowerReceipt(ctx, buf[i*size:], ids[i])
+			c.lowerReceipt(ctx, buf[i*size:], receipts[i])
 		}
 		copy(c.guest.list(ptr, uint32(n), receiptShape), buf)
 		putList(at, ptr, n)
 	})
 }
 
-// publishOutgoing publishes element i of a list<outgoing>.
-func (c *Call) publishOutgoing(ctx context.Context, from *client, batch []byte, i int) (id string, refused *PublishError) {
-	b := batch[i*int(outgoingShape.size):]
-	return c.publishOne(ctx, from, b[outgoingTopicAt:], b[outgoingMessageAt:], b[outgoingOptionsAt:])
+// publishAdmitted publishes what was admitted of a batch after the first messages of the outbox, if the host does that at once,
+// and puts what became of it where the batch has its results.
+func (c *Call) publishAdmitted(ctx context.Context, before int, receipts []Published, refusals []*PublishError) {
+	if c.o.Publish == nil || len(c.outbox) == before {
+		return
+	}
+	published, refused := c.publishNow(ctx, before)
+	next := 0
+	for i := range receipts {
+		switch {
+		case refusals[i] != nil:
+		case refused != nil:
+			refusals[i] = refused
+		default:
+			receipts[i] = published[next]
+			next++
+		}
+	}
 }
 
-// publishOne reads one message's parts and admits it. The views are used before the guest runs again.
-func (c *Call) publishOne(ctx context.Context, from *client, topicAt, messageAt, optionsAt []byte) (id string, refused *PublishError) {
-	c.step(ctx)
-	borrowed := lookup[*message](&c.handles, binary.LittleEndian.Uint32(messageAt)).Message
-	topic, refused := c.topic(getList(topicAt))
+// admitOutgoing admits element i of a list<outgoing>.
+func (c *Call) admitOutgoing(ctx context.Context, from *client, batch []byte, i int) (id string, refused *PublishError) {
+	b := batch[i*int(outgoingShape.size):]
+	topic, m, refused := c.liftOne(ctx, b[outgoingTopicAt:], b[outgoingMessageAt:], b[outgoingOptionsAt:])
 	if refused != nil {
 		return "", refused
 	}
-	borrowed.Options = nil
-	if checkCase(optionPublishOptionsShape, optionsAt[0]) == 1 {
-		borrowed.Options, refused = c.liftOptions(optionsAt[optionPublishOptionsShape.payload:])
-		if refused != nil {
-			return "", refused
-		}
+	return c.admit(from, topic, &m)
+}
+
+// liftOne reads one message's parts. The views are used before the guest runs again, and so is the topic that it returns.
+func (c *Call) liftOne(ctx context.Context, topicAt, messageAt, optionsAt []byte) (topic []byte, m Message, refused *PublishError) {
+	c.step(ctx)
+	m = lookup[*message](&c.handles, binary.LittleEndian.Uint32(messageAt)).Message
+	if topic, refused = c.topic(getList(topicAt)); refused != nil {
+		return nil, m, refused
 	}
-	return c.admit(from, topic, &borrowed)
+	m.Options = nil
+	if checkCase(optionPublishOptionsShape, optionsAt[0]) == 1 {
+		m.Options, refused = c.liftOptions(optionsAt[optionPublishOptionsShape.payload:])
+	}
+	return topic, m, refused
 }
 
 // returnBatch writes a result whose error is a publish-error and whose value, written by ok, is a list.
@@ -119,20 +149,23 @@ func (c *Call) returnBatch(ctx context.Context, ret uint32, refused *PublishErro
 }
 
 // lowerReceiptResult writes a result<receipt, publish-error> to at.
-func (c *Call) lowerReceiptResult(ctx context.Context, at []byte, id string, refused *PublishError) {
+func (c *Call) lowerReceiptResult(ctx context.Context, at []byte, r Published, refused *PublishError) {
 	v := at[receiptResultShape.payload:]
 	if refused != nil {
 		at[0] = 1
 		c.lowerPublishError(ctx, v, refused)
 		return
 	}
-	c.lowerReceipt(ctx, v, id)
+	c.lowerReceipt(ctx, v, r)
 }
 
-// lowerReceipt writes a receipt to at. It is never that of a duplicate: which message is one shows only when they are
-// committed.
-func (c *Call) lowerReceipt(ctx context.Context, at []byte, id string) {
-	c.guest.lowerText(ctx, at[receiptIDAt:], id)
+// lowerReceipt writes a receipt to at. It is that of a duplicate only of what is published at once: of what is in the outbox,
+// that shows when it is committed.
+func (c *Call) lowerReceipt(ctx context.Context, at []byte, r Published) {
+	c.guest.lowerText(ctx, at[receiptIDAt:], r.ID)
+	if r.Duplicate {
+		at[receiptDuplicateAt] = 1
+	}
 	c.guest.lowerPairs(ctx, at[receiptExtensionsAt:], nil)
 }
 

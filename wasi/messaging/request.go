@@ -111,7 +111,7 @@ func (c *Call) request(ctx context.Context, from *client, topic string, m Messag
 	if err := c.checkOutbox(1, bytes); err != nil {
 		return nil, err
 	}
-	c.requests++
+	c.sent++
 	c.outboxBytes += bytes
 	replies, refused := c.o.Request(ctx, r)
 	c.mustGoOn(ctx)

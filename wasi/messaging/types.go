@@ -153,6 +153,7 @@ var (
 	limitRetryAfterAt   = limitShape.at("retry-after")
 	limitExtensionsAt   = limitShape.at("extensions")
 	receiptIDAt         = receiptShape.at("id")
+	receiptDuplicateAt  = receiptShape.at("duplicate")
 	receiptExtensionsAt = receiptShape.at("extensions")
 	keysAt              = keyResponseShape.at("keys")
 	cursorAt            = keyResponseShape.at("cursor")

@@ -30,7 +30,7 @@ func brokerPublish(ctx context.Context, c *Call, stack []uint64) {
 		if to := c.o.Message; to.Info != nil && to.Info.ReplyTo != "" && to.Info.ReplyTo == string(subject) {
 			refused = c.reply(to, m)
 		} else {
-			_, refused = c.admit(&client{}, subject, &m)
+			_, refused = c.post(ctx, &client{}, subject, &m)
 		}
 	}
 	b := make([]byte, textErrorShape.size)

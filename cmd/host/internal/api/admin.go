@@ -3,11 +3,13 @@ package api
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"go.uber.org/zap"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/longshore/longshore/cmd/host/internal/wire"
 	"github.com/longshore/longshore/dispatcher"
@@ -47,8 +49,9 @@ func newAdmin(o AdminOptions) *admin {
 	cfg.OpenAPIPath = "/admin/v1/openapi"
 	cfg.DocsPath, cfg.SchemasPath = "", "" // their pages load scripts from elsewhere
 	cfg.CreateHooks = nil                  // no $schema in what is answered
-	a := &admin{AdminOptions: o, api: humago.New(mux, cfg), mux: mux}
-	a.api.UseMiddleware(a.guardTenant)
+	cfg.Formats, cfg.Transformers = strictFormats(), []huma.Transformer{fewErrors}
+	a := &admin{AdminOptions: o, api: humago.New(mux, cfg), mux: mux, room: semaphore.NewWeighted(adminBodyBytes)}
+	a.api.UseMiddleware(a.guardTenant, a.makeRoom)
 	a.addHost()
 	a.addTenants()
 	a.addTopics()
@@ -74,8 +77,41 @@ func allowEmptyPayload(api huma.API) {
 
 type admin struct {
 	AdminOptions
-	api huma.API
-	mux http.Handler
+	api  huma.API
+	mux  http.Handler
+	room *semaphore.Weighted // bytes of bodies that are decoded
+}
+
+// makeRoom waits until the body of a request may be decoded. Modules are none of it: they are read as they come.
+func (a *admin) makeRoom(ctx huma.Context, next func(huma.Context)) {
+	if ctx.Operation().RequestBody == nil || ctx.Operation().OperationID == uploadModule {
+		next(ctx)
+		return
+	}
+	r, _ := humago.Unwrap(ctx)
+	length := r.ContentLength
+	if length < 0 || length > batchBodyBytes {
+		length = batchBodyBytes
+	}
+	bytes := decodedBytes(length, adminBodyBytes)
+	wait, cancel := context.WithTimeout(ctx.Context(), bodyWait)
+	defer cancel()
+	if a.room.Acquire(wait, bytes) != nil {
+		a.answer(ctx, later(problem(http.StatusServiceUnavailable, wire.CodeBusy, "too many large requests are being read at once"), time.Second))
+		return
+	}
+	defer a.room.Release(bytes)
+	next(ctx)
+}
+
+// answer answers with a problem instead of an operation.
+func (a *admin) answer(ctx huma.Context, p *wire.Problem) {
+	if p.RetryAfterSeconds > 0 {
+		ctx.SetHeader("Retry-After", strconv.Itoa(p.RetryAfterSeconds))
+	}
+	ctx.SetStatus(p.Status)
+	ctx.SetHeader("Content-Type", wire.ProblemContentType)
+	_ = a.api.Marshal(ctx.BodyWriter(), "application/json", p)
 }
 
 // TopicPath names a topic in a path; exported because huma fills only exported fields. A slash within the topic is percent-encoded.

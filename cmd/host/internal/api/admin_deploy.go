@@ -118,11 +118,14 @@ func (a *admin) addDeployments() {
 	a.addUpload()
 }
 
+// uploadModule is the operation whose body is no JSON.
+const uploadModule = "upload-module"
+
 // addUpload registers the upload of modules, a few at once.
 func (a *admin) addUpload() {
 	turns := make(chan struct{}, uploads)
 	register(a, huma.Operation{
-		OperationID: "upload-module", Method: http.MethodPut, Path: "/admin/v1/tenants/{tenant}/modules/{sha256}",
+		OperationID: uploadModule, Method: http.MethodPut, Path: "/admin/v1/tenants/{tenant}/modules/{sha256}",
 		Summary: "Upload a module", DefaultStatus: http.StatusCreated,
 		RequestBody: &huma.RequestBody{Content: map[string]*huma.MediaType{
 			wire.ModuleContentType: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},

@@ -9,10 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
 
 	"github.com/longshore/longshore/cmd/host/internal/client"
 	"github.com/longshore/longshore/cmd/host/internal/wire"
@@ -48,23 +46,15 @@ func TestBackup(t *testing.T) {
 	t.Run("MayTakeLongerThanAConnectionLasts", func(t *testing.T) {
 		h := newHarness(t)
 		h.publishLarge(t)
-		socket := filepath.Join(t.TempDir(), "a.sock")
-		l, err := ListenSocket(t.Context(), socket)
-		require.NoError(t, err)
-		s := NewServer(l, h.admin, AdminConnections, zap.NewNop())
-		const patience = 100 * time.Millisecond
-		s.http.ReadTimeout, s.http.WriteTimeout = patience, patience
-		done := make(chan error, 1)
-		go func() { done <- s.Serve() }()
-		body, _ := getBackup(t, unixClient(socket))
-		_, err = body.Read(make([]byte, 1))
-		require.NoError(t, err)
-		time.Sleep(3 * patience) // what is tested is time
-		rest, err := io.ReadAll(body)
-		require.NoError(t, err)
-		require.Greater(t, len(rest), 4_000_000)
-		require.NoError(t, s.Stop(t.Context()))
-		require.NoError(t, <-done)
+		outlasting(t, h, "/admin/v1/backup", func(body io.Reader, pause func()) error {
+			if _, err := body.Read(make([]byte, 1)); err != nil {
+				return err
+			}
+			pause()
+			rest, err := io.ReadAll(body)
+			require.True(t, err != nil || len(rest) > 4_000_000, len(rest))
+			return err
+		})
 	})
 
 	t.Run("BreaksOffWhenTheLogIsClosed", func(t *testing.T) {

@@ -32,14 +32,17 @@ func readBatch(body io.Reader, h http.Header) ([]wire.NewMessage, error) {
 	if !utf8.Valid(raw) {
 		return nil, badBatch("is not UTF-8; send binary payloads as data_base64")
 	}
+	switch err := checkJSON(raw); {
+	case errors.Is(err, errJSONBound):
+		return nil, problem(http.StatusRequestEntityTooLarge, wire.CodeTooLarge, "the batch is refused: "+err.Error())
+	case err != nil:
+		return nil, badBatch(fmt.Sprintf("is not as expected: %.200q", err))
+	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
 	var b wire.Batch
 	if err := dec.Decode(&b); err != nil {
 		return nil, badBatch(fmt.Sprintf("is not as expected: %.200q", err))
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, badBatch("has something after its end")
 	}
 	if len(b.Messages) == 0 {
 		return nil, badBatch(`has no messages; send {"messages":[{"data":"…"}]}`)

@@ -118,9 +118,7 @@ func (a *admin) guardTenant(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	if p := c.refuses(ctx.Operation().OperationID, ctx.Param("tenant"), ctx.Param("topic")); p != nil {
-		ctx.SetStatus(p.Status)
-		ctx.SetHeader("Content-Type", wire.ProblemContentType)
-		_ = a.api.Marshal(ctx.BodyWriter(), "application/json", p)
+		a.answer(ctx, p)
 		return
 	}
 	next(ctx)

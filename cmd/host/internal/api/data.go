@@ -96,7 +96,11 @@ func (d *data) publish(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	if err != nil {
 		return nil, err
 	}
-	release, err := d.makeRoom(ctx, most)
+	held := most
+	if batch {
+		held = decodedBytes(most, bodyBytes)
+	}
+	release, err := d.makeRoom(ctx, held)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,9 @@ const (
 	// batchBodyBytes bounds the JSON of a batch, in which base64 takes 4/3 of the payloads.
 	batchBodyBytes = 16 << 20
 
-	// bodyBytes bounds the bodies that the data interface holds at once, and bodyWait how long a request waits for room.
-	bodyBytes = 128 << 20
-	bodyWait  = 5 * time.Second
+	// bodyBytes bounds the bodies that the data interface holds at once, adminBodyBytes those that an admin interface does, and
+	// bodyWait how long a request waits for room. JSON counts for what it takes while it is decoded.
+	bodyBytes      = 128 << 20
+	adminBodyBytes = 64 << 20
+	bodyWait       = 5 * time.Second
 )

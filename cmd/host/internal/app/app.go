@@ -160,6 +160,7 @@ func (p *parts) startConsumers(ctx context.Context) error {
 	}
 	p.rollout = rollout.New(rollout.Options{
 		Host: p.Host, Store: store, Logger: p.Logger, Held: p.Beside != nil, Swap: p.dispatcher.Swap, Consumer: consumerOf,
+		Room: p.log.Room,
 		Compile: func(ctx context.Context, c *config.Consumer, wasm []byte) (*runtime.Module, error) {
 			return compileOne(ctx, p.engine, c, wasm, p.budgets)
 		},
@@ -250,7 +251,7 @@ func consumerOf(c *config.Consumer, module *runtime.Module) dispatcher.Consumer 
 		Name: c.Name, Tenant: c.Tenant, Topic: c.Topic, Lane: c.Group, Guest: module, Limits: c.Guest,
 		Concurrency: c.Concurrency, MaxAttempts: c.MaxAttempts, Lease: c.Lease,
 		Retry:           dispatcher.Retry{Base: c.Retry.Base, Cap: c.Retry.Cap},
-		ContextOptional: !c.ContextRequired, Publish: c.Publish, Clients: c.Clients, Buckets: c.Buckets, NonRetryable: c.NonRetryable,
+		ContextOptional: !c.ContextRequired, Publish: c.Publish, Immediate: c.Immediate, Clients: c.Clients, Buckets: c.Buckets, NonRetryable: c.NonRetryable,
 		Batch:   dispatcher.Batch{Max: c.Batch.Max, Window: c.Batch.Window, Latest: c.Batch.Latest},
 		Breaker: dispatcher.Breaker{Percent: c.Breaker.Percent, Window: c.Breaker.Window, Calls: c.Breaker.Calls},
 		Events:  dispatcher.Events(c.Events),

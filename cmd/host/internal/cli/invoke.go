@@ -60,6 +60,7 @@ Exit code: 0 ok, 1 the guest failed, 2 not valid, 4 the module is refused.`,
 	flags.StringVar(&file, "file", "", "file that holds the payload, - for stdin")
 	flags.StringArrayVar(&f.metadata, "metadata", nil, "key=value; may be repeated")
 	flags.StringArrayVar(&f.trial.Publish, "publish", nil, "topic that it may publish to, or a prefix as orders/*; may be repeated (default: all)")
+	flags.StringVar(&f.trial.PublishMode, "publish-mode", "", "outbox or immediate: which of what it published a host would keep if it fails (default: outbox, nothing)")
 	flags.StringArrayVar(&f.trial.Clients, "client", nil, "name besides default that it may open a client with; may be repeated")
 	flags.IntVarP(&f.runs, "count", "n", 1, "run it so many times, each on a clean instance")
 	flags.BoolVar(&f.figures, "json", false, "print the figures to stdout, one a line, and the rest to stderr")
@@ -152,7 +153,7 @@ func invokeModule(
 	for range runs {
 		var log []trialLine
 		r, err := dispatcher.Try(ctx, dispatcher.Trial{
-			Guest: module, Message: message, Limits: t.Guest, Publish: t.Publish, Clients: t.Clients,
+			Guest: module, Message: message, Limits: t.Guest, Publish: t.Publish, Immediate: t.Immediate, Clients: t.Clients,
 			Log: func(stream string, line []byte) { log = append(log, trialLine{stream, string(line)}) },
 		})
 		if err != nil {

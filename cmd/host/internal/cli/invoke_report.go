@@ -83,7 +83,7 @@ type invokeReport struct {
 	Error           string          `json:"error,omitempty"`       // what happened, in the host's words
 	GuestError      string          `json:"guest_error,omitempty"` // the text of the handler's own error
 	Published       []trialOutgoing `json:"published"`
-	Dropped         int             `json:"dropped"` // messages that were published before the call failed
+	Dropped         int             `json:"dropped"` // messages that were published and are not kept, because the message isn't acknowledged
 	Fuel            spread          `json:"fuel"`
 	WallNS          spread          `json:"wall_ns"`
 	PeakMemoryBytes int64           `json:"peak_memory_bytes"`
@@ -233,8 +233,11 @@ func (r invokeReport) result() result {
 
 func (r invokeReport) publishedRows() [][]string {
 	head := counted(len(r.Published), "message")
-	if r.Dropped > 0 {
-		head = fmt.Sprintf("nothing; %s dropped, because the call failed", counted(r.Dropped, "message"))
+	switch {
+	case r.Dropped > 0:
+		head = fmt.Sprintf("nothing; %s dropped, because the message is not acknowledged", counted(r.Dropped, "message"))
+	case len(r.Published) > 0 && r.Outcome != trialOK:
+		head += ", again at each attempt, though the message is not acknowledged"
 	}
 	rows := [][]string{{"published", head}}
 	for _, m := range r.Published {

@@ -18,13 +18,15 @@ import (
 	"github.com/longshore/longshore/runtime"
 )
 
-// Options are what a Deployer is made of. All fields but Held are required.
+// Options are what a Deployer is made of. All fields but Held and Room are required.
 type Options struct {
 	Host   *config.Host
 	Store  *Store
 	Logger *zap.Logger
 	// Held says that Follow alone decides what runs: every other deployment is ErrHeld.
 	Held bool
+	// Room is asked while a module is uploaded, and ends that with its error where the disk has no room; nil asks nobody.
+	Room func() error
 	// Compile makes a module ready; a config.Fault says that it is refused.
 	Compile func(ctx context.Context, c *config.Consumer, wasm []byte) (*runtime.Module, error)
 	// Consumer returns an entry with its module as the dispatcher takes it.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -114,11 +113,6 @@ func (d *Deployer) Current(ctx context.Context) (*wire.VersionList, error) {
 	}
 	defer unlock()
 	return &wire.VersionList{Tag: d.tag(), Versions: d.seen(Who{})}, nil
-}
-
-// Upload takes a module of a tenant: see Store.Put.
-func (d *Deployer) Upload(tenant, digest string, module io.Reader) error {
-	return d.Store.Put(tenant, digest, module)
 }
 
 // Missing returns those modules that a tenant has to upload before it may name them.
