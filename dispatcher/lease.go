@@ -60,7 +60,7 @@ func (k *leases) add(l *lease, granted substrate.Lease, since time.Time, onLost 
 	k.all = append(k.all, l)
 	k.held++
 	if k.half == nil {
-		k.half = time.AfterFunc(time.Until(since.Add(k.duration/2)), func() { //nolint:contextcheck // its context is that of the leases
+		k.half = time.AfterFunc(time.Until(since.Add(k.duration/2)), func() {
 			defer close(k.ended)
 			k.keep()
 		})
