@@ -29,16 +29,16 @@ func (c *consumer) judge(u *unit, found []Rehearsed) {
 		u.redecide(c, finding{end: atSeal}, err)
 		outbox = nil
 	}
-	replies := u.answers()
+	replies, counts, countedTo := u.answers(), u.counts(outbox), u.countedTo()
 	for i, d := range u.deliveries {
 		dec := u.decisions[i]
 		r := Rehearsed{
-			Receipt: c.receipt(d, dec, publishedBy(outbox, d, u)+repliesTo(d.Message.ID, replies)),
+			Receipt: c.receipt(d, dec, counts[i]+repliesTo(d.Message.ID, replies)),
 			Handled: dec.handled(), Pauses: dec.then == pause, Cause: d.cause, Text: textOf(d), Outputs: d.shown,
 		}
-		for _, m := range outbox {
-			if u.counts(m, d) {
-				r.Outputs = append(r.Outputs, m)
+		for at := range outbox {
+			if countedTo(&outbox[at]) == i {
+				r.Outputs = append(r.Outputs, outbox[at])
 			}
 		}
 		for _, one := range replies {
