@@ -32,7 +32,9 @@ type guest struct {
 }
 
 // Invoke implements dispatcher.Guest.
-func (g *guest) Invoke(ctx context.Context, call *messaging.Call) runtime.Outcome { return g.do(ctx, call) }
+func (g *guest) Invoke(ctx context.Context, call *messaging.Call) runtime.Outcome {
+	return g.do(ctx, call)
+}
 
 // Batches implements dispatcher.Guest.
 func (*guest) Batches() bool { return true }
@@ -278,10 +280,10 @@ func TestRun(t *testing.T) {
 	t.Run("WhatCannotBeReadIsAnError", func(t *testing.T) {
 		r := newRig(t)
 		for says, q := range map[string]wire.Rehearse{
-			"give one of them":        {From: 1, Since: "2030-01-31T12:00:00Z"},
-			"reason is of dead":       {From: 1, Reason: "x"},
-			"since is no time":        {Since: "yesterday"},
-			"999 is not given yet":    {From: 999},
+			"give one of them":     {From: 1, Since: "2030-01-31T12:00:00Z"},
+			"reason is of dead":    {From: 1, Reason: "x"},
+			"since is no time":     {Since: "yesterday"},
+			"999 is not given yet": {From: 999},
 		} {
 			_, err := r.rehearse(consumerOf(handles("next", 1)), q, wide())
 			require.ErrorContains(t, err, says)
