@@ -99,7 +99,7 @@ func (r *Rehearsal) Now() (Consumer, bool) {
 func (r *Rehearsal) Run(ctx context.Context, messages []substrate.Delivery) (now, next []Rehearsed, err error) {
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
-	unwatch := context.AfterFunc(r.stop, func() { cut(ErrStopped) })
+	unwatch := context.AfterFunc(r.stop, func() { cut(ErrStopped) }) //nolint:contextcheck // it ends when either of them does
 	defer unwatch()
 	p := phases{stop: ctx, claim: ctx, run: ctx, settle: ctx}
 	if r.now != nil {
