@@ -63,11 +63,16 @@ func (s *shift) newJob(claimed []substrate.Delivery, since time.Time) *job {
 		leases: make([]*lease, len(claimed)), deliveries: make([]*delivery, len(claimed)),
 	}
 	j.ctx, j.lose = context.WithCancelCause(s.phases.run)
-	all := make([]delivery, len(claimed))
-	for i, one := range claimed {
-		l := holdLease(s.phases.settle, c.queue, one.Lease, c.Lease, since, j.lost)
-		all[i] = delivery{Delivery: one, lease: l}
-		j.leases[i], j.deliveries[i] = l, &all[i]
+	all := make([]struct {
+		delivery
+		lease
+	}, len(claimed))
+	lost := j.lost
+	for i := range claimed {
+		d, l := &all[i].delivery, &all[i].lease
+		d.Delivery, d.lease = claimed[i], l
+		j.leases[i], j.deliveries[i] = l, d
+		s.leases.add(l, d.Lease, since, lost)
 	}
 	return j
 }

@@ -29,16 +29,16 @@ func (c *consumer) judge(u *unit, found []Rehearsed) {
 		u.redecide(c, finding{end: atSeal}, err)
 		outbox = nil
 	}
-	replies := u.answers()
+	replies, counts, countedTo := u.answers(), u.counts(outbox), u.countedTo()
 	for i, d := range u.deliveries {
 		dec := u.decisions[i]
 		r := Rehearsed{
-			Receipt: c.receipt(d, dec, publishedBy(outbox, d, u)+repliesTo(d.Message.ID, replies)),
+			Receipt: c.receipt(d, dec, counts[i]+repliesTo(d.Message.ID, replies)),
 			Handled: dec.handled(), Pauses: dec.then == pause, Cause: d.cause, Text: textOf(d), Outputs: d.shown,
 		}
-		for _, m := range outbox {
-			if u.counts(m, d) {
-				r.Outputs = append(r.Outputs, m)
+		for at := range outbox {
+			if countedTo(&outbox[at]) == i {
+				r.Outputs = append(r.Outputs, outbox[at])
 			}
 		}
 		for _, one := range replies {
@@ -54,7 +54,7 @@ func (c *consumer) judge(u *unit, found []Rehearsed) {
 		}
 		*placeOf(d, found) = r
 		for _, older := range d.older {
-			*placeOf(older, found) = r.ofOlder(older)
+			*placeOf(older, found) = r.ofOlder(older, dec)
 		}
 	}
 }
@@ -63,8 +63,8 @@ func (c *consumer) judge(u *unit, found []Rehearsed) {
 func placeOf(d *delivery, found []Rehearsed) *Rehearsed { return &found[d.Lease.Token-1] }
 
 // ofOlder returns what becomes of a message that shares the end of a newer one.
-func (r Rehearsed) ofOlder(d *delivery) Rehearsed {
-	own := Rehearsed{Receipt: r.Receipt.ofOlder(d), Pauses: r.Pauses, Cause: r.Cause}
+func (r Rehearsed) ofOlder(d *delivery, dec decision) Rehearsed {
+	own := Rehearsed{Receipt: r.Receipt.ofOlder(d, dec), Pauses: r.Pauses, Cause: r.Cause}
 	if r.Handled {
 		own.Receipt.Reason = ReasonStale
 	}
@@ -94,11 +94,10 @@ func (a *asker) showNow(out []messaging.Outgoing) ([]messaging.Published, *messa
 	}
 	published := make([]messaging.Published, len(out))
 	for i, m := range sealed {
-		published[i] = messaging.Published{ID: m.ID}
-		if d := a.run.delivery(m.Parent); d != nil {
-			d.sent++
-			d.shown = append(d.shown, m)
-		}
+		published[i].ID = m.ID
+		d := a.run.delivery(m.Parent)
+		d.sent++
+		d.shown = append(d.shown, m)
 	}
 	return published, nil
 }

@@ -37,7 +37,7 @@ func (a *admin) rehearse(ctx context.Context, r *tenantRehearse) (*wire.Rehearse
 }
 
 func (a *admin) rehearseUntil(ctx context.Context, r *tenantRehearse) (*wire.Rehearsed, error) {
-	w, err := who(ctx, r.Tenant, "")
+	w, err := who(ctx, r.Tenant, Precondition{})
 	if err != nil {
 		return nil, err
 	}

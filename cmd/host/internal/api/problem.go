@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"math"
 	"net/http"
 	"strconv"
@@ -44,6 +45,7 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 		body    *http.MaxBytesError
 		faults  config.Faults
 		tenant  *substrate.TenantError
+		changed *rollout.ChangedError
 	)
 	switch {
 	case errors.As(err, &known):
@@ -53,8 +55,8 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 		return problem(http.StatusBadRequest, wire.CodeInvalid, err.Error())
 	case errors.As(err, &faults):
 		return faultsProblem(faults)
-	case errors.Is(err, rollout.ErrChanged):
-		return problem(http.StatusPreconditionFailed, wire.CodeChanged, err.Error())
+	case errors.As(err, &changed):
+		return changedProblem(changed.Error(), changed.Tag)
 	case errors.Is(err, rollout.ErrHeld):
 		return problem(http.StatusConflict, wire.CodeConflict, err.Error())
 	case errors.Is(err, rollout.ErrRehearsing):
@@ -138,9 +140,7 @@ func later(p *wire.Problem, after time.Duration) *wire.Problem {
 
 // writeProblem answers with p.
 func writeProblem(w http.ResponseWriter, p *wire.Problem) {
-	if p.RetryAfterSeconds > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(p.RetryAfterSeconds))
-	}
+	maps.Copy(w.Header(), headerOf(p))
 	writeJSON(w, p.Status, wire.ProblemContentType, p)
 }
 

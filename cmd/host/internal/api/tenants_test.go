@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 
 	"github.com/longshore/longshore/cmd/host/internal/wire"
 	"github.com/longshore/longshore/dispatcher"
@@ -129,7 +130,7 @@ func TestTenantsDontCross(t *testing.T) {
 	h := newHarness(t)
 	h.furnish(t, "acme")
 	theirs := h.furnish(t, "other")
-	handler := NewTenantAdmin(h.options, h.bearers)
+	handler := NewAdmin(h.options).Remote(h.bearers, zap.NewNop())
 	mine := h.idp.header(t, "acme", "admin")
 	before := h.stateOf(t, "other")
 	tried, crossed := 0, 0
@@ -187,7 +188,7 @@ func TestTheirOwnDoesntVanish(t *testing.T) {
 			h := newHarness(t)
 			theirs := h.furnish(t, "other")
 			for _, path := range o.requests("other", theirs)[:1] {
-				w := h.send(t, NewTenantAdmin(h.options, h.bearers), o, path, h.idp.header(t, "other", "admin"))
+				w := h.send(t, NewAdmin(h.options).Remote(h.bearers, zap.NewNop()), o, path, h.idp.header(t, "other", "admin"))
 				if o.id == "get-dead-letter" {
 					require.Contains(t, []int{http.StatusOK, http.StatusNotFound}, w.Code)
 					continue
@@ -224,7 +225,7 @@ func (h *harness) stateOf(t *testing.T, tenant string) string {
 func TestCredentials(t *testing.T) {
 	h := newHarness(t)
 	h.furnish(t, "acme")
-	admin := NewTenantAdmin(h.options, h.bearers)
+	admin := NewAdmin(h.options).Remote(h.bearers, zap.NewNop())
 	const orders = "/admin/v1/tenants/acme/topics/orders"
 	fence := `{"messages":[{"data":"x","fence":{"key":"a","token":1}}]}`
 	status := func(handler http.Handler, method, path, body, subject string) int {

@@ -118,6 +118,9 @@ func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err 
 		}
 		return errors.Join(errs...)
 	}
+	if info, err := os.Stat(o.Host.Data); err == nil && !info.IsDir() {
+		return p, closeAll, config.Fault{File: o.Host.Data, Problem: "the data folder is a file", Fix: "want a folder, or a path where one can be made, in --data-dir or data"}
+	}
 	if _, err := api.CheckSocket(ctx, o.Host.Listen.Admin); err != nil {
 		return p, closeAll, err
 	}

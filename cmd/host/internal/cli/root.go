@@ -135,8 +135,12 @@ func (c *command) printError(err error) {
 
 // hintOf says what would be right where the error alone doesn't.
 func hintOf(err error) string {
+	var unreachable *client.UnreachableError
 	switch ExitCode(err) {
 	case ExitUnreachable:
+		if errors.As(err, &unreachable) && unreachable.Remote {
+			return "want the host:port of its listen.admin_http in --server, and a way there"
+		}
 		return "start one with `longshore run`, or name its socket with --socket or its data folder with --data-dir"
 	case ExitUsage:
 		var use usageError

@@ -20,12 +20,19 @@ import (
 // Who is who asks for a deployment.
 type Who struct {
 	Subject string
-	Tenant  string // whose consumers alone it is about; "" is the whole host
-	IfMatch string // tag that what runs must have; "" is any
+	Tenant  string   // whose consumers alone it is about; "" is the whole host
+	IfMatch []string // tags of which one what runs must have; nil is any
 }
 
-// ErrChanged says that something else runs than whoever asks has seen.
-var ErrChanged = errors.New("something else was deployed in the meantime: look at it with `longshore diff`, then try again")
+// ChangedError says that something else runs than whoever asks has seen.
+type ChangedError struct {
+	Tag string // of what runs
+}
+
+// Error implements error.
+func (e *ChangedError) Error() string {
+	return "something else was deployed in the meantime, with the tag " + e.Tag + ": look at it with `longshore diff`, then try again"
+}
 
 // What a version came from.
 const (
@@ -84,8 +91,8 @@ func (m *manifest) find(n name) *config.Consumer {
 }
 
 func (d *Deployer) match(who Who) error {
-	if who.IfMatch != "" && who.IfMatch != d.tag(who.tenants()...) {
-		return ErrChanged
+	if tag := d.tag(who.tenants()...); who.IfMatch != nil && !slices.Contains(who.IfMatch, tag) {
+		return &ChangedError{tag}
 	}
 	return nil
 }

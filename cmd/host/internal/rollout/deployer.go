@@ -106,7 +106,9 @@ func (d *Deployer) tag(tenants ...string) string {
 	}
 	h := sha256.New()
 	for _, tenant := range tenants {
-		_, _ = fmt.Fprintf(h, "%s %d\n", tenant, d.current[tenant].number()) // a hash takes everything
+		if v := d.current[tenant]; v != nil {
+			_, _ = fmt.Fprintf(h, "%s %d %s\n", tenant, v.Number, v.Digest()) // a hash takes everything
+		}
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
