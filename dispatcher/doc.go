@@ -10,7 +10,8 @@
 // the processors out, in turn, fair.go by what tenants ran lately, perform.go has a worker do what a turn is for, and leave.go and
 // pause.go interrupt that. budget.go bounds what is in flight, crew.go keeps goroutines. outbox.go admits what a guest publishes,
 // immediate.go publishes it at once. request.go and reply.go are requests of guests to each other, inquiries.go those that
-// wait. lease.go keeps a lease alive. swap.go replaces consumers while the others run. convert.go alone turns the types of the
+// wait. lease.go keeps a lease alive. swap.go replaces consumers while the others run, rehearse.go
+// tries one that doesn't run yet. convert.go alone turns the types of the
 // queue, the signed context and the guest ABI into each other.
 //
 // # The life of a delivery

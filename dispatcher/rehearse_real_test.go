@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
@@ -134,6 +135,19 @@ func TestRehearseOnALog(t *testing.T) {
 		for _, one := range then {
 			require.Equal(t, []substrate.ValueWrite{{Bucket: stock, Key: "ropes", Data: []byte("7!")}}, one.Values, "no message sees what another wrote")
 		}
+		unchanged(t)
+	})
+	t.Run("WhatACallPublishedBeforeTakesRoomForTheRestOfTheCall", func(t *testing.T) {
+		next := was
+		next.Guest = calls(func(ctx context.Context, call *messaging.Call) runtime.Outcome {
+			_, first := call.Publish(ctx, relayTopic, messaging.Message{})
+			require.Nil(t, first)
+			_, second := call.Publish(ctx, relayTopic, messaging.Message{})
+			require.Equal(t, messaging.DepthExceeded, second.Case)
+			return ok()
+		})
+		_, then := rehearse(next)
+		require.Equal(t, []string{"ack", "ack", "ack"}, endings(then))
 		unchanged(t)
 	})
 	t.Run("ATopicThatIsFullHoldsNobody", func(t *testing.T) {

@@ -260,7 +260,9 @@ func TestRehearse(t *testing.T) {
 			envelope, err := r.context.Seal(signedctx.Principal{Tenant: tenant, Subject: "consumer:shop"}, Binding(request))
 			require.NoError(t, err)
 			request.Envelope = envelope
-			_, next := r.rehearse(priced("clerk", replies(0, ok(), "42")), request)
+			strangers := sealed(t, r.context, request)
+			_, next := r.rehearse(priced("clerk", replies(0, ok(), "42")), request, strangers)
+			require.Empty(t, next[1].Replies, "nobody's consumer asked")
 			require.Len(t, next[0].Replies, 1)
 			require.Equal(t, "42", string(next[0].Replies[0].Data))
 			require.Equal(t, 1, next[0].Receipt.Published)

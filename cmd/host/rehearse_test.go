@@ -205,6 +205,30 @@ func variant(t *testing.T, dir, name, from, to string) []byte {
 	return built
 }
 
+// onThePage looks up a command of the page about deploying, and each line that it printed, but for what varies.
+func onThePage(t *testing.T, command, printed string) {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("..", "..", "docs", "rollout.md"))
+	require.NoError(t, err)
+	require.Contains(t, string(raw), "\n$ longshore "+command+"\n")
+	varies := regexp.MustCompile(`\d[\d,.-]*(µs|ms|s)?| +`)
+	same := func(line string) string {
+		return varies.ReplaceAllStringFunc(strings.TrimSpace(line), func(s string) string {
+			if strings.TrimSpace(s) == "" {
+				return " "
+			}
+			return "…"
+		})
+	}
+	var page []string
+	for line := range strings.SplitSeq(string(raw), "\n") {
+		page = append(page, same(line))
+	}
+	for line := range strings.SplitSeq(strings.TrimSpace(printed), "\n") {
+		require.Contains(t, page, same(line), printed)
+	}
+}
+
 // TestRehearseAFix rehearses two versions of a guest in Go: one that fails on some orders, and one that doesn't and publishes
 // under another content type.
 func TestRehearseAFix(t *testing.T) {
@@ -263,9 +287,12 @@ func TestRehearseAFix(t *testing.T) {
 	require.InDelta(t, 1, *kept.Summary.FuelRatio, 0.5)
 	require.Equal(t, before, logState(t, dir, "orders"))
 
-	table := run(t, dir, "", "rehearse", "intake", "-f", manifest, "--from", "1")
-	require.NotContains(t, table.out, "\x1b", "what guests say is escaped")
-	require.Contains(t, table.out, "other content-type")
+	for _, command := range []string{"rehearse intake -f consumers.yaml", "rehearse intake -f consumers.yaml --from 1"} {
+		table := run(t, dir, "", strings.Fields(strings.Replace(command, "consumers.yaml", manifest, 1))...)
+		require.Equal(t, cli.ExitOK, table.code, table.err)
+		require.NotContains(t, table.out, "\x1b", "what guests say is escaped")
+		onThePage(t, command, table.out+table.err)
+	}
 
 	ok(t, dir, "apply", "-f", manifest)
 	ok(t, dir, "dlq", "redrive", "orders", "--yes")
