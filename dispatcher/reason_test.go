@@ -17,6 +17,21 @@ import (
 	"github.com/longshore/longshore/substrate"
 )
 
+// allReasons returns the class of every reason that a message, a receipt or a paused consumer can have.
+func allReasons() []string {
+	return []string{
+		ReasonGuestError, ReasonGuestTrap, ReasonOutOfFuel, ReasonTimeout, ReasonOutOfMemory, ReasonStackOverflow, ReasonExit,
+		ReasonBadABI, ReasonHostCallLimit, ReasonHandleLimit, ReasonOutputLimit, ReasonHostPanic, ReasonInterrupted,
+		ReasonModuleFault,
+		ReasonContextMissing, ReasonContextMalformed, ReasonContextForged, ReasonContextExpired, ReasonContextUnknownKey,
+		ReasonContextMismatch,
+		ReasonStaleFence, ReasonStale, ReasonBatchDivided, ReasonFenceLimit, ReasonOtherTarget, ReasonFiltered, ReasonFilterFailed, ReasonUnsupportedFeature,
+		ReasonCircuitOpen, ReasonRejected, ReasonSkipped, ReasonSkippedOut,
+		ReasonOutboxRefused, ReasonSealFailed, ReasonKeyvalueConflict, ReasonLeaseLost, ReasonStorageError, ReasonMaxAttempts,
+		ReasonCorrupt, ReasonMissing, ReasonCrashed, ReasonTTLExpired, ReasonDeadline,
+	}
+}
+
 func TestReasons(t *testing.T) {
 	t.Run("EachIsExplainedOnThePageAndThePageExplainsNoOther", func(t *testing.T) {
 		page, err := os.ReadFile("../docs/failure-reasons.md")
@@ -25,7 +40,7 @@ func TestReasons(t *testing.T) {
 		for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| .+ \\| .+ \\| .+ \\|$").FindAllStringSubmatch(string(page), -1) {
 			explained = append(explained, row[1])
 		}
-		require.ElementsMatch(t, Reasons(), explained)
+		require.ElementsMatch(t, allReasons(), explained)
 	})
 	t.Run("EveryConstantIsListed", func(t *testing.T) {
 		code, err := os.ReadFile("reason.go")
@@ -33,14 +48,14 @@ func TestReasons(t *testing.T) {
 		named := regexp.MustCompile(`(?m)^\tReason\w+ += "([a-z-]+)"`).FindAllStringSubmatch(string(code), -1)
 		require.NotEmpty(t, named)
 		for _, n := range named {
-			require.Contains(t, Reasons(), n[1])
+			require.Contains(t, allReasons(), n[1])
 		}
-		require.Len(t, Reasons(), len(named))
+		require.Len(t, allReasons(), len(named))
 	})
 	t.Run("EveryOutcomeOfAGuestHasOne", func(t *testing.T) {
 		for c := runtime.GuestError; c <= runtime.ModuleFault; c++ {
 			class := strings.FieldsFunc(runtime.Outcome{Class: c, Detail: "7"}.Reason(), func(r rune) bool { return r == ':' || r == ' ' })[0]
-			require.Contains(t, Reasons(), class, "class %d", c)
+			require.Contains(t, allReasons(), class, "class %d", c)
 		}
 	})
 }
