@@ -169,7 +169,7 @@ func TestVerify(t *testing.T) {
 			m.Envelope = nil
 			return m
 		}},
-		"Malformed": {"context-malformed", func(_ *rig, m substrate.Message) substrate.Message {
+		"Malformed": {"decode-failed", func(_ *rig, m substrate.Message) substrate.Message {
 			m.Envelope = []byte("rubbish")
 			return m
 		}},
@@ -222,6 +222,7 @@ func TestVerify(t *testing.T) {
 				r.runFor(time.Second)
 				require.Len(t, r.queue.buried, 1)
 				require.Equal(t, c.reason, r.queue.buried[0].Reason)
+				require.True(t, r.queue.buried[0].Unrun, "it is no attempt")
 				require.Equal(t, good, r.queue.acked)
 				require.EqualValues(t, 1, calls.Load(), "only the good one is run")
 			})
@@ -367,7 +368,9 @@ func TestLease(t *testing.T) {
 func TestModuleFault(t *testing.T) {
 	t.Run("ReleasesUnchargedAndPausesLoudly", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, consumerOf("bad", ends(runtime.Outcome{Class: runtime.ModuleFault, Err: errors.New("no memory")})))
+			c := consumerOf("bad", ends(runtime.Outcome{Class: runtime.ModuleFault, Err: errors.New("no memory")}))
+			c.Concurrency = limits.ClaimMessages
+			r := newRig(t, c)
 			r.publish(200)
 			r.run()
 			time.Sleep(time.Minute)

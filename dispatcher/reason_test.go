@@ -17,19 +17,16 @@ import (
 	"github.com/longshore/longshore/substrate"
 )
 
-// allReasons returns the class of every reason that a message, a receipt or a paused consumer can have.
-func allReasons() []string {
-	return []string{
-		ReasonGuestError, ReasonGuestTrap, ReasonOutOfFuel, ReasonTimeout, ReasonOutOfMemory, ReasonStackOverflow, ReasonExit,
-		ReasonBadABI, ReasonHostCallLimit, ReasonHandleLimit, ReasonOutputLimit, ReasonHostPanic, ReasonInterrupted,
-		ReasonModuleFault,
-		ReasonContextMissing, ReasonContextMalformed, ReasonContextForged, ReasonContextExpired, ReasonContextUnknownKey,
-		ReasonContextMismatch,
-		ReasonStaleFence, ReasonStale, ReasonBatchDivided, ReasonFenceLimit, ReasonOtherTarget, ReasonFiltered, ReasonFilterFailed, ReasonUnsupportedFeature,
-		ReasonCircuitOpen, ReasonRejected, ReasonSkipped, ReasonSkippedOut,
-		ReasonOutboxRefused, ReasonSealFailed, ReasonKeyvalueConflict, ReasonLeaseLost, ReasonStorageError, ReasonMaxAttempts,
-		ReasonCorrupt, ReasonMissing, ReasonCrashed, ReasonTTLExpired, ReasonDeadline,
+// allReasons returns the class of every reason that a message, a receipt or a paused consumer can have: the constants.
+func allReasons(t *testing.T) (all []string) {
+	t.Helper()
+	code, err := os.ReadFile("reason.go")
+	require.NoError(t, err)
+	for _, named := range regexp.MustCompile(`(?m)^\tReason\w+ += "([a-z-]+)"`).FindAllStringSubmatch(string(code), -1) {
+		all = append(all, named[1])
 	}
+	require.NotEmpty(t, all)
+	return all
 }
 
 func TestReasons(t *testing.T) {
@@ -40,22 +37,12 @@ func TestReasons(t *testing.T) {
 		for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| .+ \\| .+ \\| .+ \\|$").FindAllStringSubmatch(string(page), -1) {
 			explained = append(explained, row[1])
 		}
-		require.ElementsMatch(t, allReasons(), explained)
-	})
-	t.Run("EveryConstantIsListed", func(t *testing.T) {
-		code, err := os.ReadFile("reason.go")
-		require.NoError(t, err)
-		named := regexp.MustCompile(`(?m)^\tReason\w+ += "([a-z-]+)"`).FindAllStringSubmatch(string(code), -1)
-		require.NotEmpty(t, named)
-		for _, n := range named {
-			require.Contains(t, allReasons(), n[1])
-		}
-		require.Len(t, allReasons(), len(named))
+		require.ElementsMatch(t, allReasons(t), explained)
 	})
 	t.Run("EveryOutcomeOfAGuestHasOne", func(t *testing.T) {
 		for c := runtime.GuestError; c <= runtime.ModuleFault; c++ {
 			class := strings.FieldsFunc(runtime.Outcome{Class: c, Detail: "7"}.Reason(), func(r rune) bool { return r == ':' || r == ' ' })[0]
-			require.Contains(t, allReasons(), class, "class %d", c)
+			require.Contains(t, allReasons(t), class, "class %d", c)
 		}
 	})
 }

@@ -70,6 +70,7 @@ func newAdmin(o AdminOptions) *admin {
 	a.addEvents()
 	a.addKeys()
 	a.addDeployments()
+	a.addRehearsals()
 	allowEmptyPayload(a.api)
 	return a
 }

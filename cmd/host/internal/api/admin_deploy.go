@@ -19,6 +19,7 @@ type Deployments interface {
 	Apply(ctx context.Context, who rollout.Who, a wire.Apply) (*wire.Deployed, error)
 	Rollback(ctx context.Context, who rollout.Who, version int) (*wire.Deployed, error)
 	Promote(ctx context.Context, who rollout.Who, consumer string) (*wire.Deployed, error)
+	Rehearse(ctx context.Context, who rollout.Who, q wire.Rehearse) (*rollout.Rehearsal, error)
 	Current(ctx context.Context) (*wire.VersionList, error)
 	History(ctx context.Context, tenant string) (*wire.VersionList, error)
 	Missing(tenant string, digests []string) []string

@@ -132,7 +132,7 @@ func TestAdminDeadLetters(t *testing.T) {
 			ID: h.log.MintID(), Tenant: testTenant, Topic: "forged", Payload: []byte("x"), Envelope: []byte("no envelope"),
 		})
 		require.NoError(t, err)
-		h.bury(t, "forged", "context-malformed")
+		h.bury(t, "forged", "decode-failed")
 		m, err := a.Redrive(t.Context(), testTenant, "forged", wire.Move{})
 		require.NoError(t, err)
 		require.Equal(t, wire.Moved{Count: 1, Refused: 1}, m)

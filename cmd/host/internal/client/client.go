@@ -28,6 +28,7 @@ const (
 // UnreachableError says that no host answers at an address.
 type UnreachableError struct {
 	Address string
+	Remote  bool // the address is one of TCP, and no socket of this machine
 	Err     error
 }
 
@@ -215,7 +216,7 @@ func (c caller) transportError(ctx context.Context, err error) error {
 	}
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
-		return &UnreachableError{Address: c.address, Err: op.Err}
+		return &UnreachableError{Address: c.address, Remote: op.Net != "unix", Err: op.Err}
 	}
 	return fmt.Errorf("call %s: %w", c.address, err)
 }

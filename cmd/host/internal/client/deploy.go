@@ -52,11 +52,8 @@ func (a *Admin) Promote(ctx context.Context, tenant, tag string, p wire.Promote)
 	return a.deploy(ctx, deployments(tenant)+"/promote", tag, p)
 }
 
-// deploy sends a request that may take long.
 func (a *Admin) deploy(ctx context.Context, path, tag string, in any) (out wire.Deployed, err error) {
-	patient := a.caller
-	patient.http = &http.Client{Transport: a.http.Transport, Timeout: deployTimeout}
-	out.Tag, err = patient.callTagged(ctx, http.MethodPost, path, tag, in, &out)
+	out.Tag, err = a.patient().callTagged(ctx, http.MethodPost, path, tag, in, &out)
 	return out, err
 }
 
@@ -81,3 +78,16 @@ func (a *Admin) UploadModule(ctx context.Context, tenant, digest string, wasm []
 }
 
 func modules(tenant string) string { return "/admin/v1/tenants/" + url.PathEscape(tenant) + "/modules" }
+
+// patient returns a caller that waits for what may take long.
+func (a *Admin) patient() caller {
+	c := a.caller
+	c.http = &http.Client{Transport: a.http.Transport, Timeout: deployTimeout}
+	return c
+}
+
+// Rehearse asks what a manifest would make of messages that are there. Nothing is deployed.
+func (a *Admin) Rehearse(ctx context.Context, tenant string, q wire.Rehearse) (out wire.Rehearsed, err error) {
+	_, err = a.patient().callTagged(ctx, http.MethodPost, deployments(tenant)+"/rehearse", "", q, &out)
+	return out, err
+}

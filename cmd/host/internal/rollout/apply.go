@@ -55,19 +55,23 @@ func (d *Deployer) Apply(ctx context.Context, who Who, a wire.Apply) (*wire.Depl
 	if err := d.match(who); err != nil {
 		return nil, err
 	}
-	file := filepath.Base(a.File)
-	if a.File == "" {
-		file = "manifest"
-	}
-	plan, err := config.ParseManifest(file, []byte(a.Manifest), d.Host)
+	plan, err := d.planOf(a.File, a.Manifest)
 	if err != nil {
 		return nil, err
 	}
 	if faults := d.modulesOf(plan, who, a.Modules); len(faults) > 0 {
 		return nil, faults
 	}
-	m := manifest{plan: plan, modules: a.Modules, what: whatApply + " " + file}
+	m := manifest{plan: plan, modules: a.Modules, what: whatApply + " " + plan.File}
 	return d.deploy(ctx, who, m, a.DryRun)
+}
+
+// planOf resolves a manifest that was sent. The file is what faults call it.
+func (d *Deployer) planOf(file, text string) (*config.Plan, error) {
+	if file == "" {
+		file = "manifest"
+	}
+	return config.ParseManifest(filepath.Base(file), []byte(text), d.Host)
 }
 
 // manifest is a plan with the digests of its modules, by path, and where it comes from.

@@ -35,6 +35,8 @@ type Options struct {
 	Lanes func(ctx context.Context, consumers []config.Consumer) error
 	// Swap is Dispatcher.Swap.
 	Swap func(ctx context.Context, consumers []dispatcher.Consumer) error
+	// Rehearse is Dispatcher.NewRehearsal.
+	Rehearse func(next dispatcher.Consumer) (*dispatcher.Rehearsal, error)
 }
 
 // Deployer decides what runs on a host. It is safe for concurrent use; one deployment is made at a time.
@@ -44,6 +46,8 @@ type Deployer struct {
 	current map[string]*Version // by tenant
 	running map[name]*piece
 	unkept  map[string][]byte // modules that the disk had no room for, by digest
+
+	rehearsals rehearsals
 }
 
 // name tells consumers apart.
