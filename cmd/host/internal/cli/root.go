@@ -104,8 +104,9 @@ func (c *command) root(began *bool) *cobra.Command {
 		c.topicsCommand(), c.peekCommand(), c.tailCommand(), c.replayCommand(),
 		c.pauseCommand(), c.resumeCommand(), c.drainCommand(), c.groupsCommand(), c.policyCommand(), c.tenantsCommand(), c.getCommand(),
 		c.dlqCommand(), c.quarantineCommand(), c.fencesCommand(), c.keysCommand(), c.backupCommand(), c.restoreCommand(), c.explainCommand(), c.versionCommand(),
-		c.compileChildCommand(),
+		c.compileChildCommand(), c.completionCommand(root),
 	)
+	c.completeAll(root)
 	return root
 }
 
