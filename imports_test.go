@@ -38,9 +38,10 @@ var layers = []struct {
 	{"internal/hostile", []string{"limits", "wasi/messaging", "runtime"}},
 	{"internal/guestbuild", []string{"limits", "internal/config", "runtime", "wasi/messaging"}},
 	{"internal/proof", nil},
+	{"docs", nil},
 	{"guests", nil},
 	{"examples", []string{"limits"}},
-	{"cmd/host", []string{"limits", "signedctx", "substrate", "wasi/messaging", "runtime", "dispatcher", "internal", "examples", "guests"}},
+	{"cmd/host", []string{"limits", "signedctx", "substrate", "wasi/messaging", "runtime", "dispatcher", "internal", "docs", "examples", "guests"}},
 }
 
 // foreign says which packages alone may import a dependency whose types must not spread.

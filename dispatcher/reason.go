@@ -65,21 +65,6 @@ const (
 	ReasonDeadline   = "deadline-exceeded" // by the log: as substrate.ReasonDeadline
 )
 
-// Reasons returns the class of every reason that a message, a receipt or a paused consumer can have.
-func Reasons() []string {
-	return []string{
-		ReasonGuestError, ReasonGuestTrap, ReasonOutOfFuel, ReasonTimeout, ReasonOutOfMemory, ReasonStackOverflow, ReasonExit,
-		ReasonBadABI, ReasonHostCallLimit, ReasonHandleLimit, ReasonOutputLimit, ReasonHostPanic, ReasonInterrupted,
-		ReasonModuleFault,
-		ReasonContextMissing, ReasonDecodeFailed, ReasonContextForged, ReasonContextExpired, ReasonContextUnknownKey,
-		ReasonContextMismatch,
-		ReasonStaleFence, ReasonStale, ReasonBatchDivided, ReasonFenceLimit, ReasonOtherTarget, ReasonFiltered, ReasonFilterFailed, ReasonUnsupportedFeature,
-		ReasonCircuitOpen, ReasonRejected, ReasonSkipped, ReasonSkippedOut,
-		ReasonOutboxRefused, ReasonSealFailed, ReasonKeyvalueConflict, ReasonLeaseLost, ReasonStorageError, ReasonMaxAttempts,
-		ReasonCorrupt, ReasonMissing, ReasonCrashed, ReasonTTLExpired, ReasonDeadline,
-	}
-}
-
 // reasonForContext names the refusal of a signed context. A class that is not known counts as malformed.
 func reasonForContext(c signedctx.Class) string {
 	switch c {

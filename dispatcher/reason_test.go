@@ -17,6 +17,18 @@ import (
 	"github.com/longshore/longshore/substrate"
 )
 
+// allReasons returns the class of every reason that a message, a receipt or a paused consumer can have: the constants.
+func allReasons(t *testing.T) (all []string) {
+	t.Helper()
+	code, err := os.ReadFile("reason.go")
+	require.NoError(t, err)
+	for _, named := range regexp.MustCompile(`(?m)^\tReason\w+ += "([a-z-]+)"`).FindAllStringSubmatch(string(code), -1) {
+		all = append(all, named[1])
+	}
+	require.NotEmpty(t, all)
+	return all
+}
+
 func TestReasons(t *testing.T) {
 	t.Run("EachIsExplainedOnThePageAndThePageExplainsNoOther", func(t *testing.T) {
 		page, err := os.ReadFile("../docs/failure-reasons.md")
@@ -25,22 +37,12 @@ func TestReasons(t *testing.T) {
 		for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| .+ \\| .+ \\| .+ \\|$").FindAllStringSubmatch(string(page), -1) {
 			explained = append(explained, row[1])
 		}
-		require.ElementsMatch(t, Reasons(), explained)
-	})
-	t.Run("EveryConstantIsListed", func(t *testing.T) {
-		code, err := os.ReadFile("reason.go")
-		require.NoError(t, err)
-		named := regexp.MustCompile(`(?m)^\tReason\w+ += "([a-z-]+)"`).FindAllStringSubmatch(string(code), -1)
-		require.NotEmpty(t, named)
-		for _, n := range named {
-			require.Contains(t, Reasons(), n[1])
-		}
-		require.Len(t, Reasons(), len(named))
+		require.ElementsMatch(t, allReasons(t), explained)
 	})
 	t.Run("EveryOutcomeOfAGuestHasOne", func(t *testing.T) {
 		for c := runtime.GuestError; c <= runtime.ModuleFault; c++ {
 			class := strings.FieldsFunc(runtime.Outcome{Class: c, Detail: "7"}.Reason(), func(r rune) bool { return r == ':' || r == ' ' })[0]
-			require.Contains(t, Reasons(), class, "class %d", c)
+			require.Contains(t, allReasons(t), class, "class %d", c)
 		}
 	})
 }

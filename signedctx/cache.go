@@ -60,12 +60,6 @@ func (c *cache[K, V]) add(key K, v V) {
 	c.young[key] = v
 }
 
-func (c *cache[K, V]) len() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.young) + len(c.old)
-}
-
 // recentTokens is how many tokens a recent holds, a power of 2.
 const recentTokens = 256
 

@@ -7,6 +7,12 @@ import (
 	"pgregory.net/rapid"
 )
 
+func (c *cache[K, V]) len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.young) + len(c.old)
+}
+
 func TestCache(t *testing.T) {
 	t.Run("NeverHoldsMoreThanItsBoundNorAWrongValue", func(t *testing.T) {
 		rapid.Check(t, func(r *rapid.T) {

@@ -20,7 +20,7 @@ type moveCall func(a *client.Admin, ctx context.Context, tenant, topic string, m
 // dlqMoveCommand makes redrive and discard: count first, ask, then do it.
 func (c *command) dlqMoveCommand(name, short, done string, call moveCall) *cobra.Command {
 	var f dlqFlags
-	var yes, dryRun bool
+	m := moved{name: name, noun: "dead letter", done: done}
 	var why string
 	cmd := &cobra.Command{
 		Use: name + " TOPIC", Short: short, Args: exactArgs("TOPIC"),
@@ -34,18 +34,18 @@ func (c *command) dlqMoveCommand(name, short, done string, call moveCall) *cobra
 				return err
 			}
 			run := func(dry bool) (wire.Moved, error) {
-				m, err := call(admin, cmd.Context(), f.tenant, args[0], wire.Move{Filter: filter, DryRun: dry, Why: why})
+				out, err := call(admin, cmd.Context(), f.tenant, args[0], wire.Move{Filter: filter, DryRun: dry, Why: why})
 				if err != nil {
-					return m, fmt.Errorf("%s the dead letters of %s: %w", name, args[0], err)
+					return out, fmt.Errorf("%s the dead letters of %s: %w", name, args[0], err)
 				}
-				return m, nil
+				return out, nil
 			}
-			return c.move(moved{name: name, noun: "dead letter", done: done, topic: args[0], yes: yes, dryRun: dryRun}, run)
+			m.topic = args[0]
+			return c.move(m, run)
 		},
 	}
 	f.addFilter(cmd)
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "don't ask")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only count")
+	m.addFlags(cmd)
 	if name == "redrive" {
 		cmd.Flags().StringVar(&why, "why", "", "kept with each message, beside who you are")
 	}
@@ -57,6 +57,12 @@ type moved struct {
 	name, noun, done string // "discard", "dead letter", "discarded"
 	topic            string
 	yes, dryRun      bool
+}
+
+// addFlags adds the flags of whoever asks before it changes anything.
+func (m *moved) addFlags(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&m.yes, "yes", "y", false, "don't ask")
+	cmd.Flags().BoolVar(&m.dryRun, "dry-run", false, "only count")
 }
 
 // move counts what would be moved, asks, and moves it.

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"syscall"
 
 	"github.com/longshore/longshore/cmd/host/internal/api"
+	"github.com/longshore/longshore/cmd/host/internal/app"
 	"github.com/longshore/longshore/cmd/host/internal/client"
 	"github.com/longshore/longshore/cmd/host/internal/wire"
 	"github.com/longshore/longshore/internal/config"
@@ -38,8 +40,32 @@ func usage(err error) error {
 	return usageError{err}
 }
 
+// Codes of errors, for people to look up. Those of problems are the host's.
+const (
+	codeFailed      = "failed"
+	codeUsage       = "usage"
+	codeFaults      = "faults"
+	codeNoBackup    = "no-backup"
+	codeNotEmpty    = "not-empty"
+	codeExists      = "exists"
+	codeModule      = "module-refused"
+	codeUnreachable = "unreachable"
+	codeTimedOut    = "timed-out"
+	codeHostRuns    = "host-runs"
+	codeLogInUse    = "log-in-use"
+	codePortInUse   = "port-in-use"
+	codeLogDamaged  = "log-damaged"
+	codeStorage     = "storage-fault"
+)
+
 // ExitCode says with which code a command that returned err ends.
 func ExitCode(err error) int {
+	_, exit := codeOf(err)
+	return exit
+}
+
+// codeOf returns the code of an error, "" of none, and the exit code that it makes.
+func codeOf(err error) (code string, exit int) {
 	var (
 		use         usageError
 		faults      config.Faults
@@ -47,24 +73,44 @@ func ExitCode(err error) int {
 		unreachable *client.UnreachableError
 		problem     *wire.Problem
 		refused     *runtime.ModuleError
+		damaged     *app.DamageError
 	)
 	switch {
 	case err == nil:
-		return ExitOK
-	case errors.As(err, &use), errors.As(err, &faults), errors.As(err, &fault), errors.Is(err, substrate.ErrBackup):
-		return ExitUsage
-	case errors.Is(err, substrate.ErrNotEmpty), errors.Is(err, errExists), errors.Is(err, substrate.ErrStorageFull),
-		errors.As(err, &refused):
-		return ExitRefused
+		return "", ExitOK
+	case errors.As(err, &use):
+		return codeUsage, ExitUsage
+	case errors.As(err, &faults), errors.As(err, &fault):
+		return codeFaults, ExitUsage
+	case errors.Is(err, substrate.ErrBackup):
+		return codeNoBackup, ExitUsage
+	case errors.Is(err, substrate.ErrNotEmpty):
+		return codeNotEmpty, ExitRefused
+	case errors.Is(err, errExists):
+		return codeExists, ExitRefused
+	case errors.Is(err, substrate.ErrStorageFull):
+		return string(wire.CodeStorageFull), ExitRefused
+	case errors.As(err, &refused):
+		return codeModule, ExitRefused
 	case errors.As(err, &unreachable):
-		return ExitUnreachable
+		return codeUnreachable, ExitUnreachable
 	case errors.As(err, &problem):
-		return problemCode(problem)
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, api.ErrSocketInUse), errors.Is(err, substrate.ErrLocked),
-		errors.Is(err, syscall.EADDRINUSE):
-		return ExitConflict
+		exit = problemCode(problem)
+		return cmp.Or(string(problem.Code), map[int]string{ExitUsage: string(wire.CodeInvalid)}[exit], codeFailed), exit
+	case errors.Is(err, context.DeadlineExceeded):
+		return codeTimedOut, ExitConflict
+	case errors.Is(err, api.ErrSocketInUse):
+		return codeHostRuns, ExitConflict
+	case errors.Is(err, substrate.ErrLocked):
+		return codeLogInUse, ExitConflict
+	case errors.Is(err, syscall.EADDRINUSE):
+		return codePortInUse, ExitConflict
+	case errors.As(err, &damaged):
+		return codeLogDamaged, ExitFailed
+	case errors.Is(err, app.ErrStorageFault):
+		return codeStorage, ExitFailed
 	default:
-		return ExitFailed
+		return codeFailed, ExitFailed
 	}
 }
 

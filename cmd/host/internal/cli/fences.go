@@ -61,7 +61,8 @@ func fencesResult(list []wire.Fence) result {
 func (c *command) fencesResetCommand() *cobra.Command {
 	var f laneFlags
 	var key string
-	var all, yes, dryRun bool
+	var all bool
+	m := moved{name: "reset", noun: "fence mark", done: "reset"}
 	cmd := &cobra.Command{
 		Use: "reset TOPIC", Short: "Forget fence marks, so that the next token is accepted whatever it is", Args: exactArgs("TOPIC"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -80,8 +81,8 @@ func (c *command) fencesResetCommand() *cobra.Command {
 				list = slices.DeleteFunc(list, func(mark wire.Fence) bool { return !all && mark.Key != key })
 				return wire.Moved{Count: len(list), DryRun: true}, err
 			}
-			err = c.move(moved{name: "reset", noun: "fence mark", done: "reset", topic: args[0], yes: yes, dryRun: dryRun}, run)
-			if err != nil {
+			m.topic = args[0]
+			if err := c.move(m, run); err != nil {
 				return fmt.Errorf("reset the fence marks of %s: %w", args[0], err)
 			}
 			return nil
@@ -90,7 +91,6 @@ func (c *command) fencesResetCommand() *cobra.Command {
 	f.add(cmd)
 	cmd.Flags().StringVar(&key, "key", "", "only the mark of this fence key")
 	cmd.Flags().BoolVar(&all, "all", false, "all marks of the lane")
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "don't ask")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only count")
+	m.addFlags(cmd)
 	return cmd
 }

@@ -103,7 +103,7 @@ func (f *quarantineFlags) resolved(cmd *cobra.Command) (wire.QuarantineFilter, e
 
 func (c *command) quarantineDiscardCommand() *cobra.Command {
 	var f quarantineFlags
-	var yes, dryRun bool
+	m := moved{name: "discard", noun: "quarantined record", done: "discarded"}
 	cmd := &cobra.Command{
 		Use: "discard TOPIC", Short: "Delete records that do not check for good", Args: exactArgs("TOPIC"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -129,8 +129,8 @@ func (c *command) quarantineDiscardCommand() *cobra.Command {
 				}
 				return wire.Moved{Count: n, DryRun: true}, err
 			}
-			err = c.move(moved{name: "discard", noun: "quarantined record", done: "discarded", topic: args[0], yes: yes, dryRun: dryRun}, run)
-			if err != nil {
+			m.topic = args[0]
+			if err := c.move(m, run); err != nil {
 				return fmt.Errorf("discard from the quarantine of %s: %w", args[0], err)
 			}
 			return nil
@@ -141,7 +141,6 @@ func (c *command) quarantineDiscardCommand() *cobra.Command {
 	flags.StringVar(&f.filter.ID, "id", "", "only the entry of this id")
 	flags.DurationVar(&f.olderThan, "older-than", 0, "only those that are in quarantine for so long or longer, as 90s or 24h")
 	flags.IntVar(&f.filter.Limit, "limit", 0, "at most so many; 0 is all")
-	flags.BoolVarP(&yes, "yes", "y", false, "don't ask")
-	flags.BoolVar(&dryRun, "dry-run", false, "only count")
+	m.addFlags(cmd)
 	return cmd
 }

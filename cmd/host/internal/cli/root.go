@@ -103,9 +103,10 @@ func (c *command) root(began *bool) *cobra.Command {
 		c.applyCommand(), c.diffCommand(), c.rehearseCommand(), c.historyCommand(), c.rollbackCommand(), c.promoteCommand(),
 		c.topicsCommand(), c.peekCommand(), c.tailCommand(), c.replayCommand(),
 		c.pauseCommand(), c.resumeCommand(), c.drainCommand(), c.groupsCommand(), c.policyCommand(), c.tenantsCommand(), c.getCommand(),
-		c.dlqCommand(), c.quarantineCommand(), c.fencesCommand(), c.keysCommand(), c.backupCommand(), c.restoreCommand(), c.versionCommand(),
-		c.compileChildCommand(),
+		c.dlqCommand(), c.quarantineCommand(), c.fencesCommand(), c.keysCommand(), c.backupCommand(), c.restoreCommand(), c.explainCommand(), c.versionCommand(),
+		c.compileChildCommand(), c.completionCommand(root),
 	)
+	c.completeAll(root)
 	return root
 }
 
@@ -130,6 +131,9 @@ func (c *command) printError(err error) {
 	}
 	if hint := hintOf(err); hint != "" {
 		c.say("  %s", hint)
+	}
+	if code, _ := codeOf(err); code != codeFailed && code != codeUsage {
+		c.say("  `longshore explain %s` says more", code)
 	}
 }
 

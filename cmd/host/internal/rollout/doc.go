@@ -11,6 +11,6 @@
 // A file is written beside its place, flushed, and moved there; then its folder is flushed. So after a crash a version is there
 // or it isn't, and its modules are there before it is.
 //
-// store.go is the folder, version.go what is in it, deployer.go what runs, apply.go, follow.go and rollback.go what changes it,
-// and change.go says what that is.
+// store.go is the folder, modules.go what is uploaded to it, version.go what is in it, deployer.go what runs, prepare.go what is
+// to run, start.go, apply.go, follow.go and rollback.go what changes it, and change.go says what that is.
 package rollout
