@@ -16,7 +16,7 @@ type unit struct {
 
 	decisions   []decision
 	receipts    []Receipt
-	published   int                 // messages of its run that are committed with it
+	published   int // messages of its run that are committed with it
 	replies     []*reply
 	events      []event
 	outbox      []substrate.Message // what is published with it: the messages of the run and the events
