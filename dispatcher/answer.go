@@ -40,8 +40,11 @@ func decideAnswer(f finding, attempt int, p policy, chance float64) decision {
 // skipsOf returns how often a message was skipped in a row: the reason that its last delivery left says so.
 func skipsOf(previous string) int {
 	text, is := strings.CutPrefix(previous, ReasonSkipped+" ")
+	if !is {
+		return 0
+	}
 	n, err := strconv.Atoi(text)
-	if !is || err != nil || n < 0 {
+	if err != nil || n < 0 {
 		return 0
 	}
 	return n

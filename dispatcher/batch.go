@@ -67,20 +67,21 @@ func (c *consumer) mostBytes(r room) int64 {
 // together splits what was claimed at once into what is handled together. What is suspected of having ended a process, or
 // couldn't be told apart in its last batch, goes alone.
 func (c *consumer) together(claimed []substrate.Delivery) (jobs [][]substrate.Delivery) {
-	var batch []substrate.Delivery
-	for _, d := range claimed {
-		if c.Batch.Max <= 1 || d.Suspect || d.PreviousReason == ReasonBatchDivided {
-			jobs = append(jobs, []substrate.Delivery{d})
-			continue
+	most := max(1, c.Batch.Max)
+	jobs = make([][]substrate.Delivery, 0, (len(claimed)+most-1)/most)
+	for from := 0; from < len(claimed); {
+		to := from + 1
+		for !alone(&claimed[from]) && to < len(claimed) && to-from < most && !alone(&claimed[to]) {
+			to++
 		}
-		if batch = append(batch, d); len(batch) == c.Batch.Max {
-			jobs, batch = append(jobs, batch), nil
-		}
-	}
-	if len(batch) > 0 {
-		jobs = append(jobs, batch)
+		jobs = append(jobs, claimed[from:to:to])
+		from = to
 	}
 	return jobs
+}
+
+func alone(d *substrate.Delivery) bool {
+	return d.Suspect || d.PreviousReason == ReasonBatchDivided
 }
 
 // coalesce leaves only the newest message of each ordering key in the job, with those that are older beside it, and ends the

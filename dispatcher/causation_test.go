@@ -69,9 +69,8 @@ func TestCausation(t *testing.T) {
 		defer stop()
 		h.publish(relayTopic, 1)
 		for hops := range limits.Hops {
-			r := h.next(func(Receipt) bool { return true })
-			require.Equal(t, "ack", r.Verdict, "hop %d: %s", hops, r.Reason)
-			require.Equal(t, 1, r.Published)
+			r := h.next(func(r Receipt) bool { return r.Verdict == "ack" }) // the last one's may come before those of earlier ones
+			require.Equal(t, 1, r.Published, "hop %d", hops)
 		}
 		dead := h.next(func(r Receipt) bool { return r.Verdict == "bury" })
 		require.Equal(t, "guest-trap: unreachable", dead.Reason, "which is what this guest makes of a publish that is refused")

@@ -235,7 +235,7 @@ func (c *consumer) countStorageError(doing operation, err error) (before int) {
 // storageFault is what a delivery came to for which the queue couldn't note that its guest begins.
 func (c *consumer) storageFault(d *delivery, err error) finding {
 	d.cause = err
-	if d.lease.ctx.Err() != nil {
+	if d.lease.lost() || d.lease.of.ctx.Err() != nil {
 		return finding{end: notStarted}
 	}
 	return finding{end: atStorage, before: c.countStorageError(starting, err)}

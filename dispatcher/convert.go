@@ -207,6 +207,9 @@ func unsigned(n int64) uint64 {
 
 // refusedBy tells an error that refuses what is published from a fault of the storage.
 func refusedBy(err error) (*refusedOutbox, bool) {
+	if err == nil {
+		return nil, false
+	}
 	var (
 		depth  *substrate.DepthError
 		rate   *substrate.RateError

@@ -30,7 +30,7 @@ type delivery struct {
 	cause    error   // of a verdict that is not an ack, for the log
 	sent     int     // messages that were published at once because of it
 
-	foreseen []substrate.Message // that would have been, in a rehearsal
+	shown []substrate.Message // that would have been, in a rehearsal
 }
 
 // comesTo ends the way of a delivery before its settlement.
@@ -63,11 +63,16 @@ func (s *shift) newJob(claimed []substrate.Delivery, since time.Time) *job {
 		leases: make([]*lease, len(claimed)), deliveries: make([]*delivery, len(claimed)),
 	}
 	j.ctx, j.lose = context.WithCancelCause(s.phases.run)
-	all := make([]delivery, len(claimed))
-	for i, one := range claimed {
-		l := holdLease(s.phases.settle, c.queue, one.Lease, c.Lease, since, j.lost)
-		all[i] = delivery{Delivery: one, lease: l}
-		j.leases[i], j.deliveries[i] = l, &all[i]
+	all := make([]struct {
+		delivery
+		lease
+	}, len(claimed))
+	lost := j.lost
+	for i := range claimed {
+		d, l := &all[i].delivery, &all[i].lease
+		d.Delivery, d.lease = claimed[i], l
+		j.leases[i], j.deliveries[i] = l, d
+		s.leases.add(l, d.Lease, since, lost)
 	}
 	return j
 }

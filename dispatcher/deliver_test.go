@@ -368,7 +368,9 @@ func TestLease(t *testing.T) {
 func TestModuleFault(t *testing.T) {
 	t.Run("ReleasesUnchargedAndPausesLoudly", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, consumerOf("bad", ends(runtime.Outcome{Class: runtime.ModuleFault, Err: errors.New("no memory")})))
+			c := consumerOf("bad", ends(runtime.Outcome{Class: runtime.ModuleFault, Err: errors.New("no memory")}))
+			c.Concurrency = limits.ClaimMessages
+			r := newRig(t, c)
 			r.publish(200)
 			r.run()
 			time.Sleep(time.Minute)

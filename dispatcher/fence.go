@@ -15,7 +15,7 @@ func (c *consumer) raiseFence(d *delivery) (f finding, goesOn bool) {
 	if fence.Key == "" || d.who == nil {
 		return finding{}, true
 	}
-	err := c.queue.RaiseFence(d.lease.ctx, d.Lease, fence)
+	err := c.queue.RaiseFence(d.lease.of.ctx, d.Lease, fence)
 	d.cause = err
 	var full *limits.Error
 	switch {

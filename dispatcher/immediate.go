@@ -15,7 +15,7 @@ import (
 //	admitted ─► seal ─► leave the worker ─► publish, if the leases are held ─► come back
 func (a *asker) publishNow(ctx context.Context, out []messaging.Outgoing) ([]messaging.Published, *messaging.PublishError) {
 	if a.rehearses {
-		return a.foreseeNow(out)
+		return a.showNow(out)
 	}
 	var receipts []substrate.Receipt
 	err := a.asideWhile(ctx, func() (err error) {
@@ -34,22 +34,6 @@ func (a *asker) publishNow(ctx context.Context, out []messaging.Outgoing) ([]mes
 		if m, is := out[i].Token.(*substrate.Message); is && !r.Duplicate {
 			a.run.delivery(m.Parent).sent++
 		}
-	}
-	return published, nil
-}
-
-// foreseeNow keeps what would have been published with the deliveries that it would be counted to.
-func (a *asker) foreseeNow(out []messaging.Outgoing) ([]messaging.Published, *messaging.PublishError) {
-	sealed, err := a.run.outbox.seal(out)
-	if err != nil {
-		return nil, refusalFor(err)
-	}
-	published := make([]messaging.Published, len(out))
-	for i, m := range sealed {
-		published[i].ID = m.ID
-		d := a.run.delivery(m.Parent)
-		d.foreseen = append(d.foreseen, m)
-		d.sent++
 	}
 	return published, nil
 }

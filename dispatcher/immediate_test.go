@@ -408,20 +408,3 @@ func TestPublishAtOnceForReal(t *testing.T) {
 		require.EqualValues(t, 1, all[0].Hops)
 	}
 }
-
-func TestRehearsePublishingAtOnce(t *testing.T) {
-	t.Run("SaysWhatWouldHaveBeenPublishedThoughTheCallFailsAndPublishesNothing", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			c := atOnce(publishes(trap()))
-			c.MaxAttempts = 1
-			r := newRig(t)
-			_, next := r.rehearse(c, r.message(topic, "x"))
-			require.Equal(t, []string{"bury guest-trap: unreachable"}, endings(next))
-			require.Len(t, next[0].Outputs, 1)
-			require.Equal(t, "lines", next[0].Outputs[0].Topic)
-			require.Equal(t, 1, next[0].Receipt.Published)
-			require.Empty(t, r.queue.stored("lines"))
-			require.Empty(t, r.queue.published)
-		})
-	})
-}

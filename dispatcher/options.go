@@ -70,7 +70,7 @@ type Consumer struct {
 	Limits  limits.Guest // of each call
 
 	// Concurrency bounds the messages that are claimed and not yet settled. With 1, a message is claimed only after the
-	// one before it was settled. 0 is limits.ClaimMessages; at most limits.InFlightMessages.
+	// one before it was settled. 0 is limits.Concurrency; at most limits.InFlightMessages.
 	Concurrency int
 	Batch       Batch
 	Breaker     Breaker
@@ -146,7 +146,7 @@ func (o Options) withDefaults() Options {
 
 func (c Consumer) withDefaults() Consumer {
 	if c.Concurrency == 0 {
-		c.Concurrency = limits.ClaimMessages
+		c.Concurrency = limits.Concurrency
 	}
 	if c.MaxAttempts == 0 {
 		c.MaxAttempts = limits.MaxAttempts

@@ -12,8 +12,8 @@ type Rehearsed struct {
 	Pauses  bool    // the consumer would pause itself
 	Cause   error   // of a verdict that is not an ack, safe to print; may be nil
 
-	// Outputs are what would be published at once, and then with the acknowledgement, in order, and Values what would be written. What messages of
-	// one call share is with the first of them. They share the guest's payloads.
+	// Outputs are what would be published at once, and with the acknowledgement, in order, and Values what would be written. What
+	// messages of one call share is with the first of them. They share the guest's payloads.
 	Outputs []substrate.Message
 	Replies []messaging.Message
 	Values  []substrate.ValueWrite
@@ -29,16 +29,16 @@ func (c *consumer) judge(u *unit, found []Rehearsed) {
 		u.redecide(c, finding{end: atSeal}, err)
 		outbox = nil
 	}
-	replies := u.answers()
+	replies, counts, countedTo := u.answers(), u.counts(outbox), u.countedTo()
 	for i, d := range u.deliveries {
 		dec := u.decisions[i]
 		r := Rehearsed{
-			Receipt: c.receipt(d, dec, publishedBy(outbox, d, u)+repliesTo(d.Message.ID, replies)),
-			Handled: dec.handled(), Pauses: dec.then == pause, Cause: d.cause, Text: textOf(d), Outputs: d.foreseen,
+			Receipt: c.receipt(d, dec, counts[i]+repliesTo(d.Message.ID, replies)),
+			Handled: dec.handled(), Pauses: dec.then == pause, Cause: d.cause, Text: textOf(d), Outputs: d.shown,
 		}
-		for _, m := range outbox {
-			if u.counts(m, d) {
-				r.Outputs = append(r.Outputs, m)
+		for at := range outbox {
+			if countedTo(&outbox[at]) == i {
+				r.Outputs = append(r.Outputs, outbox[at])
 			}
 		}
 		for _, one := range replies {
@@ -83,4 +83,21 @@ func textOf(d *delivery) string {
 		}
 	}
 	return o.GuestText
+}
+
+// showNow takes what a guest would publish at once, whatever becomes of its call.
+func (a *asker) showNow(out []messaging.Outgoing) ([]messaging.Published, *messaging.PublishError) {
+	sealed, err := a.run.outbox.seal(out)
+	if err != nil {
+		a.run.outbox.noteFailure(out[0].Topic, err)
+		return nil, refusalFor(err)
+	}
+	published := make([]messaging.Published, len(out))
+	for i, m := range sealed {
+		published[i].ID = m.ID
+		d := a.run.delivery(m.Parent)
+		d.sent++
+		d.shown = append(d.shown, m)
+	}
+	return published, nil
 }

@@ -58,9 +58,16 @@ func (u *unit) answers() (all []*reply) {
 	if u.run == nil {
 		return nil
 	}
-	acked := u.acked()
-	for _, p := range u.run.published {
-		if r, is := p.Token.(*reply); is && acked[r.request] {
+	var acked map[string]bool
+	for i := range u.run.published {
+		r, is := u.run.published[i].Token.(*reply)
+		if !is {
+			continue
+		}
+		if acked == nil {
+			acked = u.acked()
+		}
+		if acked[r.request] {
 			all = append(all, r)
 		}
 	}

@@ -114,7 +114,9 @@ func (c *consumer) conclude(r *run) {
 	}
 	for i, d := range r.deliveries {
 		f := finding{end: atGuest, outcome: r.outcome, refused: refused, skips: skipsOf(d.PreviousReason)}
-		if len(f.outcome.Answers) > 0 {
+		if n := len(f.outcome.Answers); n > i {
+			f.outcome.Answers = f.outcome.Answers[i : i+1 : i+1]
+		} else if n > 0 {
 			f.outcome.Answers = []messaging.Answer{answerOf(r.outcome, i)}
 		}
 		if r.outcome.Class == runtime.BadABI {
@@ -128,7 +130,7 @@ func (c *consumer) conclude(r *run) {
 // seal signs what the run published and may be committed beside the acknowledgement of some of its messages, whose ids are
 // given: what one of them caused, and, if all are acknowledged, what has no cause.
 func (r *run) seal(acked map[string]bool) ([]substrate.Message, error) {
-	var commits []messaging.Outgoing
+	commits := make([]messaging.Outgoing, 0, len(r.published))
 	for _, p := range r.published {
 		if _, is := p.Token.(*reply); is {
 			continue

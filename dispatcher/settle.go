@@ -105,9 +105,10 @@ func (c *consumer) prepare(u *unit) bool {
 	}
 	u.published, u.replies = len(outbox), u.answers()
 	u.receipts = make([]Receipt, len(u.deliveries))
+	counts := u.counts(outbox)
 	for i, d := range u.deliveries {
 		c.follow(d, u.decisions[i])
-		u.receipts[i] = c.receipt(d, u.decisions[i], publishedBy(outbox, d, u)+repliesTo(d.Message.ID, u.replies))
+		u.receipts[i] = c.receipt(d, u.decisions[i], counts[i]+repliesTo(d.Message.ID, u.replies))
 	}
 	u.events = c.eventsOf(u, u.receipts)
 	u.outbox = with(outbox, u.events)
@@ -185,6 +186,9 @@ func (u *unit) acked() map[string]bool {
 
 // dropLost takes the deliveries out whose lease is lost: those are another holder's.
 func (c *consumer) dropLost(u *unit) {
+	if !slices.ContainsFunc(u.deliveries, func(d *delivery) bool { return d.lease.lost() || len(d.older) > 0 }) {
+		return
+	}
 	var held []*delivery
 	lost := false
 	for _, d := range u.deliveries {
@@ -311,30 +315,27 @@ func (u *unit) sent() (n int) {
 	return n
 }
 
-// publishedBy returns how many messages of an outbox are counted to a delivery: those that it caused, and to the first one
-// of a unit those of all.
-func publishedBy(outbox []substrate.Message, d *delivery, u *unit) int {
-	n := 0
-	for _, m := range outbox {
-		if u.counts(m, d) {
-			n++
-		}
+// counts returns how many messages of an outbox are counted to each delivery.
+func (u *unit) counts(outbox []substrate.Message) []int {
+	n := make([]int, len(u.deliveries))
+	to := u.countedTo()
+	for i := range outbox {
+		n[to(&outbox[i])]++
 	}
 	return n
 }
 
-// counts reports whether a message of the outbox is counted to a delivery.
-func (u *unit) counts(m substrate.Message, d *delivery) bool {
-	return m.Parent == d.Message.ID || (d == u.deliveries[0] && !u.has(m.Parent))
-}
-
-func (u *unit) has(id string) bool {
-	for _, d := range u.deliveries {
-		if d.Message.ID == id {
-			return true
-		}
+// countedTo returns a function that returns to which delivery a message of the outbox is counted: to that which caused it, and to
+// the first one of a unit if that is none of them.
+func (u *unit) countedTo() func(*substrate.Message) int {
+	if len(u.deliveries) == 1 {
+		return func(*substrate.Message) int { return 0 }
 	}
-	return false
+	byID := make(map[string]int, len(u.deliveries))
+	for i, d := range u.deliveries {
+		byID[d.Message.ID] = i
+	}
+	return func(m *substrate.Message) int { return byID[m.Parent] }
 }
 
 // toQueue returns what the queue is told of a unit.
@@ -376,12 +377,11 @@ func (c *consumer) commit(p phases, u *unit) error {
 			(refused && (len(u.outbox) > 0 || u.commitsValues())) {
 			return err
 		}
-		ctx := u.deliveries[0].lease.ctx
-		c.storageFailed(ctx, settling, err)
-		if ctx.Err() != nil {
-			if u.deliveries[0].lease.lost() {
-				return errors.Join(substrate.ErrLeaseLost, err)
-			}
+		c.storageFailed(p.settle, settling, err)
+		switch {
+		case u.deliveries[0].lease.lost():
+			return errors.Join(substrate.ErrLeaseLost, err)
+		case p.settle.Err() != nil:
 			return err
 		}
 	}

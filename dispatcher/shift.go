@@ -17,6 +17,7 @@ type shift struct {
 	consumer *consumer
 	phases   phases
 	jobs     []*job
+	leases   *leases // of all that was claimed
 
 	mu    sync.Mutex
 	left  int    // jobs that are not done
@@ -30,7 +31,9 @@ type shift struct {
 func (c *consumer) newShift(p phases) *shift {
 	t := time.NewTimer(limits.SettleWait)
 	t.Stop()
-	return &shift{consumer: c, phases: p, due: make(chan struct{}, 1), timer: t}
+	return &shift{
+		consumer: c, phases: p, leases: newLeases(p.settle, c.queue, c.Lease), due: make(chan struct{}, 1), timer: t,
+	}
 }
 
 // add adds a job before the shift is worked on.
@@ -191,7 +194,5 @@ func (j *job) give(why error) {
 // lost notes that a lease of the job is lost, or that it can't be told.
 func (j *job) lost(cause error) {
 	j.lose(cause)
-	if j.shift != nil {
-		j.give(cause)
-	}
+	j.give(cause)
 }

@@ -104,7 +104,9 @@ func TestShift(t *testing.T) {
 		})
 	})
 	t.Run("ACommitOfItsMostBytesWaitsForNobody", func(t *testing.T) {
-		s := (&consumer{}).newShift(phases{})
+		p := newPhases(t.Context())
+		defer p.end()
+		s := (&consumer{}).newShift(p)
 		payload := make([]byte, limits.SettleTogetherBytes/2)
 		for range 3 {
 			s.add(&job{shift: s, runs: []*run{{published: []messaging.Outgoing{{Message: messaging.Message{Data: payload}}}}}})

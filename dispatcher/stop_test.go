@@ -153,7 +153,7 @@ func TestConcurrency(t *testing.T) {
 			r := newRig(t, consumerOf("c", works(time.Second)))
 			d, err := New(r.options)
 			require.NoError(t, err)
-			require.Equal(t, room{messages: 64, bytes: 64 << 20}, d.consumers[0].slots.free)
+			require.Equal(t, room{messages: 128, bytes: 64 << 20}, d.consumers[0].slots.free)
 			require.Equal(t, room{messages: 16384, bytes: 256 << 20}, d.consumers[0].hostSlots.free)
 			r.publish(5)
 			r.d = d

@@ -58,6 +58,17 @@ const (
 	UploadBytes  = 512 * MiB // of a tenant's modules that no version names yet, above which the oldest go
 )
 
+// Bounds of a rehearsal, which runs messages on a new version and keeps nothing of that.
+const (
+	RehearsalMessages     = 1_000    // of one
+	RehearsalFewMessages  = 100      // if it isn't said how many
+	RehearsalBytes        = 64 * MiB // of their payloads
+	RehearsalDuration     = 5 * time.Minute
+	RehearsalReportBytes  = 16 * MiB // of what is told of them, after which no more are run
+	RehearsalPayloadBytes = 256      // that are told of a payload
+	Rehearsals            = 4        // at once, of all tenants; one of each
+)
+
 // Bounds of compiling one module, in a process of its own, and of what is kept of that.
 const (
 	CompileBytes     = 3 * GiB // of address space, beyond what the process has at its start
@@ -84,15 +95,16 @@ const (
 	StorageRetryMax     = time.Second
 	StorageErrorsInARow = 10 // then a consumer is unhealthy
 	ClaimMessages       = 64
-	ClaimCeilingMsgs    = 4_096         // one claim or settle
-	RunningSlots        = 16_384        // deliveries that a handler works on at once; no fewer than HostInFlightMsgs
-	BadABIMessages      = 3             // different messages on which a module breaks the ABI; then it is the module's fault
-	FairHalfLife        = time.Second   // in which half of what a tenant ran is forgotten, when the next worker is given away
-	FairFuelPerSec      = 4_000_000_000 // instructions that count as a second of a worker
-	FairWeight          = 1_000         // of a tenant
-	CallMessages        = 64            // of one guest call
-	CallBytes           = 16 * MiB      // payloads of one guest call that has several messages
-	BatchWindow         = time.Second   // that a claim may wait to fill a batch
+	Concurrency         = 2 * ClaimMessages // in flight a consumer, by default: some run while others are claimed and settled
+	ClaimCeilingMsgs    = 4_096             // one claim or settle
+	RunningSlots        = 16_384            // deliveries that a handler works on at once; no fewer than HostInFlightMsgs
+	BadABIMessages      = 3                 // different messages on which a module breaks the ABI; then it is the module's fault
+	FairHalfLife        = time.Second       // in which half of what a tenant ran is forgotten, when the next worker is given away
+	FairFuelPerSec      = 4_000_000_000     // instructions that count as a second of a worker
+	FairWeight          = 1_000             // of a tenant
+	CallMessages        = 64                // of one guest call
+	CallBytes           = 16 * MiB          // payloads of one guest call that has several messages
+	BatchWindow         = time.Second       // that a claim may wait to fill a batch
 	BatchWindowDefault  = 20 * time.Millisecond
 	BatchTimes          = 3           // of the time of one call, that all calls get by which a batch is told apart
 	CoalescedKeys       = 16_384      // ordering keys of which a consumer remembers what it handled
@@ -117,8 +129,8 @@ const (
 	IdleHands           = 256                  // goroutines that wait for the next delivery
 	SettleTogether      = 32                   // messages of a consumer after which a commit waits for no others
 	SettleTogetherBytes = 1 * MiB              // of their outboxes, likewise
-	SettleWait          = time.Millisecond
-	SettleWaitCalls     = 250 * time.Microsecond // calls that last longer don't make commits wait
+	SettleWait          = 4 * time.Millisecond // that what is done waits for others, at most: a commit and a claim for each 30 short calls, and not for 8
+	SettleWaitCalls     = 500 * time.Microsecond // calls that last longer don't make commits wait
 	ExpiredBatches      = 256                    // of messages that expired together, waiting to be told of; each has some hundred at most
 )
 
@@ -322,6 +334,7 @@ const (
 	NameTokenClaims    Name = "token claims"
 	NameTails          Name = "open tails"
 	NameModule         Name = "module bytes"
+	NameRehearsals     Name = "rehearsals"
 	NameCompileMemory  Name = "bytes of address space to compile"
 	NameCompileTime    Name = "milliseconds to compile"
 )

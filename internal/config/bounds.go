@@ -13,7 +13,7 @@ import (
 func DefaultDelivery() Delivery {
 	return Delivery{
 		Guest:       limits.DefaultGuest(),
-		Concurrency: limits.ClaimMessages,
+		Concurrency: limits.Concurrency,
 		MaxAttempts: limits.MaxAttempts,
 		Lease:       limits.LeaseDuration,
 		Retry:       Retry{Base: limits.RetryBaseDuration, Cap: limits.RetryCapDuration},

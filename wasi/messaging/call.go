@@ -101,6 +101,7 @@ type Call struct {
 	current string   // the import or export at work, for errors
 	handles handles
 	spare   []message // for spareMessage
+	spared  int       // messages that were made at once the last time
 	held    int64     // bytes of the messages in handles
 	maxHeld int64
 
@@ -299,7 +300,8 @@ const messagesAtOnce = 16
 // spareMessage returns an empty message.
 func (c *Call) spareMessage() *message {
 	if len(c.spare) == 0 {
-		c.spare = make([]message, messagesAtOnce)
+		c.spared = min(max(2*c.spared, 2), messagesAtOnce) // few calls have more than one that comes and one that goes
+		c.spare = make([]message, c.spared)
 	}
 	m := &c.spare[0]
 	c.spare = c.spare[1:]

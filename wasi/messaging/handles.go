@@ -21,7 +21,7 @@ func (t *handles) add(v any) uint32 {
 		return h
 	}
 	if len(t.entries) == 0 {
-		t.entries = make([]any, 1, 32)
+		t.entries = make([]any, 1, 8)
 	}
 	if err := limits.Check(limits.NameHandles, int64(len(t.entries)), limits.HandlesPerCall); err != nil {
 		panic(err)
