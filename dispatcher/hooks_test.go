@@ -116,8 +116,8 @@ func TestHookAfter(t *testing.T) {
 			time.Sleep(time.Second)
 			r.queue.look(func() { r.queue.messages[0].token++ })
 			time.Sleep(15 * time.Second)
-			require.Equal(t, []string{"0 discard lease-lost"}, e.told)
 			r.halt()
+			require.Equal(t, []string{"0 discard lease-lost"}, e.told)
 		})
 	})
 	t.Run("IsToldOfWhatIsAcknowledgedUnrunBecauseItIsStale", func(t *testing.T) {
