@@ -26,7 +26,8 @@ type shared struct {
 	hostSlots *budget // bound of what is in flight in the host
 	maxAge    func(tenant, topic string) time.Duration
 	hooks     []Hook
-	inquiries *inquiries // that wait for replies
+	others    func() []*consumer // of the dispatcher
+	inquiries *inquiries         // that wait for replies
 	audience  *audience
 }
 
@@ -164,6 +165,7 @@ func (c *consumer) claim(p phases, r room, inFlight *sync.WaitGroup) (used room)
 	}
 	used = c.start(p, c.assign(claimed.Deliveries), since, inFlight)
 	c.tellDeaths(p.settle, claimed.Buried)
+	c.tellQuarantined(p.settle, claimed.Quarantined)
 	c.lastFull = len(claimed.Deliveries) >= c.Batch.Max
 	if err == nil {
 		c.restIfEmpty(p.claim, len(claimed.Deliveries)+len(claimed.Buried)+len(claimed.Quarantined))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/longshore/longshore/substrate"
 )
@@ -44,6 +45,51 @@ func (c *consumer) deathOf(ctx context.Context, dead substrate.DeadLetter) (matt
 		of.who = &who
 	}
 	return of, nil
+}
+
+// tellQuarantined publishes that the lanes of the consumer's topic lost messages whose records don't check: of each lane, one
+// consumer does.
+func (c *consumer) tellQuarantined(ctx context.Context, entries []substrate.QuarantineEntry) {
+	if len(entries) == 0 {
+		return
+	}
+	all := c.others()
+	if c.mayHoldEvents(all) {
+		return // what it was that can't be read isn't known
+	}
+	told := map[string]bool{}
+	for _, other := range all {
+		if other.Tenant == c.Tenant && other.Topic == c.Topic && other.Events.Death != "" && !told[other.Lane] {
+			told[other.Lane] = true
+			other.tellLost(ctx, entries)
+		}
+	}
+}
+
+// mayHoldEvents reports whether one of the consumers has the consumer's topic told of something.
+func (c *consumer) mayHoldEvents(all []*consumer) bool {
+	for _, other := range all {
+		for _, k := range EventKinds() {
+			if other.Tenant == c.Tenant && other.Events.topic(k) == c.Topic {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// tellLost publishes the deaths of messages of the consumer's lane of which little is known.
+func (c *consumer) tellLost(ctx context.Context, entries []substrate.QuarantineEntry) {
+	var events []event
+	for _, e := range entries {
+		if !slices.Contains(e.Lanes, c.Lane) {
+			continue
+		}
+		if made, ok := c.event(EventDeath, matter{message: &substrate.Message{}, receipt: c.quarantinedReceipt(e)}); ok {
+			events = append(events, made)
+		}
+	}
+	c.publishEvents(ctx, events)
 }
 
 // tellExpired publishes the deaths of messages that expired, until the dispatcher stops.

@@ -54,6 +54,7 @@ func New(o Options) (*Dispatcher, error) {
 		swapping: make(chan struct{}, 1),
 		ending:   map[*consumer]struct{}{},
 	}
+	d.shared.others = d.current
 	d.options.Consumers = nil
 	d.replace(o.Consumers)
 	return d, nil

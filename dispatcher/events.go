@@ -23,7 +23,7 @@ type Events struct {
 	// Success is told of each message that the guest handled, in the commit of the acknowledgement.
 	Success string
 	// Death is told of each message that became a dead letter: in the same commit if the dispatcher buried it, and after that if
-	// the queue did, so that a crash may come between.
+	// the queue did, so that a crash may come between. So it is with those that a claim quarantined, of which little is known.
 	Death string
 }
 
@@ -132,11 +132,13 @@ func (c *consumer) event(k EventKind, of matter) (made event, ok bool) {
 // errSealing is in the chain of an error because of which an event has no signed context.
 var errSealing = errors.New("sealing an event")
 
-// eventMessage makes the message of an event, a child of the one that it tells of, in the name of the consumer.
+// eventMessage makes the message of an event, a child of the one that it tells of, if that is known, in the name of the consumer.
 func (c *consumer) eventMessage(k EventKind, topic string, of matter) (substrate.Message, error) {
 	m := substrate.Message{
 		ID: c.queue.MintID(), Tenant: c.Tenant, Topic: topic, ContentType: eventContentType,
-		Parent: of.message.ID, Hops: of.message.Hops + 1,
+	}
+	if of.message.ID != "" {
+		m.Parent, m.Hops = of.message.ID, of.message.Hops+1
 	}
 	if err := limits.Check(limits.NameHops, int64(m.Hops), limits.Hops); err != nil {
 		return substrate.Message{}, err

@@ -72,9 +72,13 @@ func (c *consumer) buriedReceipt(dead substrate.DeadLetter) Receipt {
 
 // reportQuarantined reports a message that a claim found not to check. Nobody is given it any more.
 func (c *consumer) reportQuarantined(e substrate.QuarantineEntry) {
+	c.publishReceipt(c.quarantinedReceipt(e), errors.New(e.Error))
+}
+
+func (c *consumer) quarantinedReceipt(e substrate.QuarantineEntry) Receipt {
 	r := c.blank(e.ID, 0)
 	r.Verdict, r.Reason = VerdictQuarantine, sanitize(e.Reason)
-	c.publishReceipt(r, errors.New(e.Error))
+	return r
 }
 
 // reportSkipped reports a message that does not check and could not be quarantined.

@@ -27,6 +27,8 @@ type (
 		preview      []byte // how it begins
 		// places are where it stands, if it has no position: the keys without their topic. They are not in frames.
 		places [][]byte
+		// lanes are those that it is taken from, in the process that does so. They are not stored.
+		lanes []string
 	}
 
 	// entryRef names an entry of the quarantine.

@@ -25,6 +25,7 @@ type QuarantineEntry struct {
 	Length   int    // bytes of the record as it is stored; 0 if it can't be read
 	Preview  string // the first of them in hex, at most limits.PreviewBytes
 	At       time.Time
+	Lanes    []string // that it was taken from; known only in the ClaimResult that tells of it
 }
 
 // Prefixes of the ids of entries.

@@ -109,7 +109,11 @@ func (l *Log) quarantine(ctx context.Context, t *topic, found []*quarantined) (d
 		case err != nil:
 			return done, skipped, err
 		}
-		done = append(done, entriesOf(t, entered)...)
+		for _, q := range entered {
+			e := q.entry(t)
+			e.Lanes = q.lanes
+			done = append(done, e)
+		}
 	}
 	return done, skipped, nil
 }
@@ -149,12 +153,14 @@ func (l *Log) planQuarantine(t *topic, found []*quarantined, now time.Time) (*qu
 		if err != nil {
 			return nil, err
 		}
-		wanted := false
+		q.lanes = nil
 		t.eachLane(func(ln *lane) bool {
-			wanted = ln.live(q.number, &o)
-			return !wanted
+			if ln.live(q.number, &o) {
+				q.lanes = append(q.lanes, ln.name)
+			}
+			return true
 		})
-		if !wanted {
+		if len(q.lanes) == 0 {
 			continue
 		}
 		q.at, q.level = now.UnixNano(), o.level()

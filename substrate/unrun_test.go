@@ -18,7 +18,8 @@ func TestBuryUnrun(t *testing.T) {
 		settle(t, l, all[2], Retry, "")
 		again := claim(t, l, testTopic, 2)
 		require.NoError(t, l.Settle(t.Context(), []Settlement{
-			{Lease: all[0].Lease, Verdict: Bury, Unrun: true}, {Lease: again[0].Lease, Verdict: Bury, Unrun: true},
+			{Lease: all[0].Lease, Verdict: Bury, Unrun: true},
+			{Lease: again[0].Lease, Verdict: Bury, Unrun: true},
 			{Lease: again[1].Lease, Verdict: Bury},
 		}, nil))
 		for _, l := range []*Log{l, reopenCrashed(t, dir)} {

@@ -103,7 +103,7 @@ type consumerFile struct {
 type eventsFile struct {
 	Pickup  topicName `json:"pickup,omitempty" jsonschema_description:"Where it is told that an attempt begins. Default: nowhere."`
 	Success topicName `json:"success,omitempty" jsonschema_description:"Where it is told that a message was handled. Default: nowhere."`
-	Death   topicName `json:"death,omitempty" jsonschema_description:"Where it is told that a message became a dead letter, whoever buried it. Default: nowhere."`
+	Death   topicName `json:"death,omitempty" jsonschema_description:"Where it is told that a message became a dead letter, whoever buried it, or went into quarantine. Default: nowhere."`
 }
 
 type canaryFile struct {
