@@ -110,15 +110,15 @@ const (
 	RequestMargin       = 100 * time.Millisecond // that waiting leaves of a call's time, but no more than a tenth of what is left of it
 	GuestLogLinesPerSec = 200                    // a tenant; as many at once
 	GuestLogLineBytes   = 1 * KiB
-	SettleAtStop        = 5 * time.Second      // that settlements get after the grace period
-	PauseAfter          = 2 * time.Millisecond // of a guest's run, after which it is paused for a tenant that is owed more
-	PausedGuests        = 16                   // that are, of all tenants
-	PublishingGuests    = 32                   // that publish at once, and let others run meanwhile; more keep their worker
-	RoomWait            = time.Millisecond     // that a claim waits for room for many messages, before it claims few
-	IdleHands           = 256                  // goroutines that wait for the next delivery
-	SettleTogether      = 32                   // messages of a consumer after which a commit waits for no others
-	SettleTogetherBytes = 1 * MiB              // of their outboxes, likewise
-	SettleWait          = 4 * time.Millisecond // that what is done waits for others, at most: a commit and a claim for each 30 short calls, and not for 8
+	SettleAtStop        = 5 * time.Second        // that settlements get after the grace period
+	PauseAfter          = 2 * time.Millisecond   // of a guest's run, after which it is paused for a tenant that is owed more
+	PausedGuests        = 16                     // that are, of all tenants
+	PublishingGuests    = 32                     // that publish at once, and let others run meanwhile; more keep their worker
+	RoomWait            = time.Millisecond       // that a claim waits for room for many messages, before it claims few
+	IdleHands           = 256                    // goroutines that wait for the next delivery
+	SettleTogether      = 32                     // messages of a consumer after which a commit waits for no others
+	SettleTogetherBytes = 1 * MiB                // of their outboxes, likewise
+	SettleWait          = 4 * time.Millisecond   // that what is done waits for others, at most: a commit and a claim for each 30 short calls, and not for 8
 	SettleWaitCalls     = 500 * time.Microsecond // calls that last longer don't make commits wait
 	ExpiredBatches      = 256                    // of messages that expired together, waiting to be told of; each has some hundred at most
 )
