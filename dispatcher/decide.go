@@ -81,6 +81,7 @@ type decision struct {
 	delay   time.Duration // of a retry or release
 	reason  string        // one of Reasons, with its detail; "" for an ack of what the guest did
 	then    consequence   // for the consumer
+	unrun   bool          // of a burial: no guest ran, and the attempt is given back
 	noted   bool          // the reason is kept with the message though it doesn't pay
 }
 
@@ -112,13 +113,13 @@ func decide(f finding, attempt int, p policy, chance float64) decision {
 	case atFilter:
 		return passOver(ReasonFiltered)
 	case atFilterError:
-		return bury(ReasonFilterFailed)
+		return buryUnrun(ReasonFilterFailed)
 	case atFeature:
-		return bury(ReasonUnsupportedFeature)
+		return buryUnrun(ReasonUnsupportedFeature)
 	case atDeadline:
-		return bury(ReasonDeadline)
+		return buryUnrun(ReasonDeadline)
 	case atHook:
-		return bury(ReasonRejected)
+		return buryUnrun(ReasonRejected)
 	case atStorage:
 		return release(ReasonStorageError, storageBackoff(f.before), hold)
 	case notStarted:
@@ -152,7 +153,7 @@ func decideContext(c signedctx.Class) decision {
 	if c == signedctx.ClassUnknownKey {
 		return release(ReasonContextUnknownKey, 0, pause)
 	}
-	return bury(reasonForContext(c))
+	return buryUnrun(reasonForContext(c))
 }
 
 func decideOutcome(f finding, attempt int, p policy, chance float64) decision {
@@ -205,6 +206,13 @@ func passOver(reason string) decision {
 
 func bury(reason string) decision {
 	return decision{verdict: substrate.Bury, reason: sanitize(reason)}
+}
+
+// buryUnrun buries what no guest ran: the dead letter says how often one did.
+func buryUnrun(reason string) decision {
+	d := bury(reason)
+	d.unrun = true
+	return d
 }
 
 func release(reason string, delay time.Duration, then consequence) decision {

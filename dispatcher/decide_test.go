@@ -108,13 +108,13 @@ func TestDecide(t *testing.T) {
 	t.Run("EveryRefusalOfAContext", func(t *testing.T) {
 		for class, reason := range map[signedctx.Class]string{
 			signedctx.ClassMissing:   "context-missing",
-			signedctx.ClassMalformed: "context-malformed",
+			signedctx.ClassMalformed: "decode-failed",
 			signedctx.ClassSignature: "context-forged",
 			signedctx.ClassExpired:   "context-expired",
 			signedctx.ClassMismatch:  "context-mismatch",
 		} {
 			got := decide(finding{end: atContext, refusal: class}, 1, testPolicy(), 0)
-			require.Equal(t, decision{verdict: substrate.Bury, reason: reason}, got)
+			require.Equal(t, decision{verdict: substrate.Bury, reason: reason, unrun: true}, got)
 		}
 		got := decide(finding{end: atContext, refusal: signedctx.ClassUnknownKey}, 3, testPolicy(), 0)
 		require.Equal(t, decision{verdict: substrate.Release, reason: "context-unknown-key", then: pause}, got)

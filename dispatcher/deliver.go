@@ -29,6 +29,8 @@ type delivery struct {
 	run      *run    // the last call that it was handed to; nil if there was none
 	cause    error   // of a verdict that is not an ack, for the log
 	sent     int     // messages that were published at once because of it
+
+	shown []substrate.Message // that would have been, in a rehearsal
 }
 
 // comesTo ends the way of a delivery before its settlement.

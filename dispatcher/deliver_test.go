@@ -169,7 +169,7 @@ func TestVerify(t *testing.T) {
 			m.Envelope = nil
 			return m
 		}},
-		"Malformed": {"context-malformed", func(_ *rig, m substrate.Message) substrate.Message {
+		"Malformed": {"decode-failed", func(_ *rig, m substrate.Message) substrate.Message {
 			m.Envelope = []byte("rubbish")
 			return m
 		}},
@@ -222,6 +222,7 @@ func TestVerify(t *testing.T) {
 				r.runFor(time.Second)
 				require.Len(t, r.queue.buried, 1)
 				require.Equal(t, c.reason, r.queue.buried[0].Reason)
+				require.True(t, r.queue.buried[0].Unrun, "it is no attempt")
 				require.Equal(t, good, r.queue.acked)
 				require.EqualValues(t, 1, calls.Load(), "only the good one is run")
 			})

@@ -246,7 +246,7 @@ func (c *consumer) eventsOf(u *unit, receipts []Receipt) (events []event) {
 		case u.decisions[i].verdict == substrate.Bury:
 			kind = EventDeath
 			for _, o := range d.older {
-				of = append(of, matter{message: &o.Message, who: o.who, receipt: receipts[i].ofOlder(o)})
+				of = append(of, matter{message: &o.Message, who: o.who, receipt: receipts[i].ofOlder(o, u.decisions[i])})
 			}
 		default:
 			continue

@@ -170,7 +170,7 @@ func TestEvents(t *testing.T) {
 			r.runFor(time.Minute)
 			told := r.eventsTo("audit/death")
 			require.Len(t, told, 1)
-			require.Equal(t, ReasonContextMalformed, dataOf(t, told[0]).Reason)
+			require.Equal(t, ReasonDecodeFailed, dataOf(t, told[0]).Reason)
 		})
 	})
 	t.Run("AreSealedAsTheConsumerAndCountAsAHop", func(t *testing.T) {

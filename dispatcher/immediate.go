@@ -14,6 +14,9 @@ import (
 //
 //	admitted ─► seal ─► leave the worker ─► publish, if the leases are held ─► come back
 func (a *asker) publishNow(ctx context.Context, out []messaging.Outgoing) ([]messaging.Published, *messaging.PublishError) {
+	if a.rehearses {
+		return a.showNow(out)
+	}
 	var receipts []substrate.Receipt
 	err := a.asideWhile(ctx, func() (err error) {
 		inTime, cancel := context.WithDeadline(ctx, a.call.Deadline())
@@ -28,20 +31,11 @@ func (a *asker) publishNow(ctx context.Context, out []messaging.Outgoing) ([]mes
 	published := make([]messaging.Published, len(out))
 	for i, r := range receipts {
 		published[i] = messaging.Published{ID: r.ID, Duplicate: r.Duplicate}
-		if !r.Duplicate {
-			a.run.countSent(out[i])
+		if m, is := out[i].Token.(*substrate.Message); is && !r.Duplicate {
+			a.run.delivery(m.Parent).sent++
 		}
 	}
 	return published, nil
-}
-
-// countSent counts a message that was published at once to the delivery that it has as its parent.
-func (r *run) countSent(o messaging.Outgoing) {
-	if m, is := o.Token.(*substrate.Message); is {
-		if d := r.delivery(m.Parent); d != nil {
-			d.sent++
-		}
-	}
 }
 
 // asideWhile does what takes the disk, without the worker unless too many do: each guest keeps its instance meanwhile.

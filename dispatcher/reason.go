@@ -28,7 +28,7 @@ const (
 	ReasonModuleFault   = "module-fault"
 
 	ReasonContextMissing    = "context-missing"
-	ReasonContextMalformed  = "context-malformed"
+	ReasonDecodeFailed      = "decode-failed" // of the context
 	ReasonContextForged     = "context-forged"
 	ReasonContextExpired    = "context-expired"
 	ReasonContextUnknownKey = "context-unknown-key"
@@ -71,7 +71,7 @@ func Reasons() []string {
 		ReasonGuestError, ReasonGuestTrap, ReasonOutOfFuel, ReasonTimeout, ReasonOutOfMemory, ReasonStackOverflow, ReasonExit,
 		ReasonBadABI, ReasonHostCallLimit, ReasonHandleLimit, ReasonOutputLimit, ReasonHostPanic, ReasonInterrupted,
 		ReasonModuleFault,
-		ReasonContextMissing, ReasonContextMalformed, ReasonContextForged, ReasonContextExpired, ReasonContextUnknownKey,
+		ReasonContextMissing, ReasonDecodeFailed, ReasonContextForged, ReasonContextExpired, ReasonContextUnknownKey,
 		ReasonContextMismatch,
 		ReasonStaleFence, ReasonStale, ReasonBatchDivided, ReasonFenceLimit, ReasonOtherTarget, ReasonFiltered, ReasonFilterFailed, ReasonUnsupportedFeature,
 		ReasonCircuitOpen, ReasonRejected, ReasonSkipped, ReasonSkippedOut,
@@ -86,7 +86,7 @@ func reasonForContext(c signedctx.Class) string {
 	case signedctx.ClassMissing:
 		return ReasonContextMissing
 	case signedctx.ClassMalformed:
-		return ReasonContextMalformed
+		return ReasonDecodeFailed
 	case signedctx.ClassSignature:
 		return ReasonContextForged
 	case signedctx.ClassExpired:
@@ -96,7 +96,7 @@ func reasonForContext(c signedctx.Class) string {
 	case signedctx.ClassMismatch:
 		return ReasonContextMismatch
 	}
-	return ReasonContextMalformed
+	return ReasonDecodeFailed
 }
 
 // sanitize makes any text fit to be a reason: control, format and line-breaking characters and invalid bytes become

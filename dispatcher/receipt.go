@@ -22,7 +22,7 @@ type Receipt struct {
 	Topic    string `json:"topic"`
 	Lane     string `json:"lane,omitempty"`
 	Message  string `json:"message"` // id
-	Attempt  int    `json:"attempt"` // from 1; 0 of what was quarantined
+	Attempt  int    `json:"attempt"` // from 1; of what was buried unrun, the last that ran; 0 of what was quarantined
 
 	Verdict string        `json:"verdict"` // "ack", "retry", "release", "bury", "discard" or "quarantine"
 	Reason  string        `json:"reason,omitempty"`

@@ -95,11 +95,11 @@ func (r *Rehearsal) Now() (Consumer, bool) {
 
 // Run runs messages on both versions and returns what would become of each, in their order; now is nil if there is nothing to
 // compare with. What is given at once is split into calls as what is claimed at once is. Leases say only where messages are;
-// attempts count from 1. The error is the cause of ctx, or says that the host is stopping; then nothing is known.
+// attempts count from 1. The error is the cause of ctx, or ErrStopped; then nothing is known.
 func (r *Rehearsal) Run(ctx context.Context, messages []substrate.Delivery) (now, next []Rehearsed, err error) {
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
-	unwatch := context.AfterFunc(r.stop, func() { cut(errStopping) })
+	unwatch := context.AfterFunc(r.stop, func() { cut(ErrStopped) })
 	defer unwatch()
 	p := phases{stop: ctx, claim: ctx, run: ctx, settle: ctx}
 	if r.now != nil {

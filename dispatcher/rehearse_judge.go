@@ -12,8 +12,8 @@ type Rehearsed struct {
 	Pauses  bool    // the consumer would pause itself
 	Cause   error   // of a verdict that is not an ack, safe to print; may be nil
 
-	// Outputs are what would be published with the acknowledgement, in order, and Values what would be written. What messages of
-	// one call share is with the first of them. They share the guest's payloads.
+	// Outputs are what would be published at once, and with the acknowledgement, in order, and Values what would be written. What
+	// messages of one call share is with the first of them. They share the guest's payloads.
 	Outputs []substrate.Message
 	Replies []messaging.Message
 	Values  []substrate.ValueWrite
@@ -34,7 +34,7 @@ func (c *consumer) judge(u *unit, found []Rehearsed) {
 		dec := u.decisions[i]
 		r := Rehearsed{
 			Receipt: c.receipt(d, dec, counts[i]+repliesTo(d.Message.ID, replies)),
-			Handled: dec.handled(), Pauses: dec.then == pause, Cause: d.cause, Text: textOf(d),
+			Handled: dec.handled(), Pauses: dec.then == pause, Cause: d.cause, Text: textOf(d), Outputs: d.shown,
 		}
 		for at := range outbox {
 			if countedTo(&outbox[at]) == i {
@@ -54,7 +54,7 @@ func (c *consumer) judge(u *unit, found []Rehearsed) {
 		}
 		*placeOf(d, found) = r
 		for _, older := range d.older {
-			*placeOf(older, found) = r.ofOlder(older)
+			*placeOf(older, found) = r.ofOlder(older, dec)
 		}
 	}
 }
@@ -63,8 +63,8 @@ func (c *consumer) judge(u *unit, found []Rehearsed) {
 func placeOf(d *delivery, found []Rehearsed) *Rehearsed { return &found[d.Lease.Token-1] }
 
 // ofOlder returns what becomes of a message that shares the end of a newer one.
-func (r Rehearsed) ofOlder(d *delivery) Rehearsed {
-	own := Rehearsed{Receipt: r.Receipt.ofOlder(d), Pauses: r.Pauses, Cause: r.Cause}
+func (r Rehearsed) ofOlder(d *delivery, dec decision) Rehearsed {
+	own := Rehearsed{Receipt: r.Receipt.ofOlder(d, dec), Pauses: r.Pauses, Cause: r.Cause}
 	if r.Handled {
 		own.Receipt.Reason = ReasonStale
 	}
@@ -83,4 +83,21 @@ func textOf(d *delivery) string {
 		}
 	}
 	return o.GuestText
+}
+
+// showNow takes what a guest would publish at once, whatever becomes of its call.
+func (a *asker) showNow(out []messaging.Outgoing) ([]messaging.Published, *messaging.PublishError) {
+	sealed, err := a.run.outbox.seal(out)
+	if err != nil {
+		a.run.outbox.noteFailure(out[0].Topic, err)
+		return nil, refusalFor(err)
+	}
+	published := make([]messaging.Published, len(out))
+	for i, m := range sealed {
+		published[i].ID = m.ID
+		d := a.run.delivery(m.Parent)
+		d.sent++
+		d.shown = append(d.shown, m)
+	}
+	return published, nil
 }

@@ -214,6 +214,44 @@ func TestRehearse(t *testing.T) {
 			require.Empty(t, r.queue.messages)
 		})
 	})
+	t.Run("WhatIsPublishedAtOnceIsShownWhateverBecomesOfTheMessage", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			full := false
+			r.queue.reserve = func(string, int) error {
+				if full {
+					return &substrate.DepthError{Topic: "lines", Limit: 1, Actual: 2}
+				}
+				return nil
+			}
+			c := consumerOf("c", calls(func(ctx context.Context, call *messaging.Call) runtime.Outcome {
+				for _, text := range []string{"1", "2"} {
+					p, refused := call.Publish(ctx, "lines", messaging.Message{Data: []byte(text)})
+					require.Nil(t, refused)
+					require.NotEmpty(t, p.ID)
+				}
+				full = true
+				_, refused := call.Publish(ctx, "lines", messaging.Message{Data: []byte("3")})
+				require.Equal(t, messaging.DepthExceeded, refused.Case)
+				full = false
+				return runtime.Outcome{Class: runtime.OutOfFuel}
+			}))
+			for _, immediate := range []bool{true, false} {
+				c.Immediate = immediate
+				_, next := r.rehearse(c, r.message(topic, "x"))
+				require.Equal(t, []string{"retry out-of-fuel"}, endings(next))
+				require.Empty(t, r.queue.messages)
+				if !immediate {
+					require.Empty(t, next[0].Outputs)
+					require.Zero(t, next[0].Receipt.Published)
+					continue
+				}
+				require.Len(t, next[0].Outputs, 2)
+				require.Equal(t, 2, next[0].Receipt.Published)
+				require.Equal(t, "2", string(next[0].Outputs[1].Payload))
+			}
+		})
+	})
 	t.Run("AReplyIsShownAndNotSent", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t)
@@ -302,7 +340,7 @@ func TestRehearsal(t *testing.T) {
 			}()
 			began := time.Now()
 			_, _, err = one.Run(t.Context(), rehearsed(r.message(topic, "x")))
-			require.ErrorIs(t, err, errStopping)
+			require.ErrorIs(t, err, ErrStopped)
 			require.Equal(t, 100*time.Millisecond, time.Since(began))
 			synctest.Wait()
 			require.Empty(t, r.ended, "it waits")

@@ -12,7 +12,7 @@ import (
 
 // receipt says what a delivery did and cost, and what was decided.
 func (c *consumer) receipt(d *delivery, dec decision, published int) Receipt {
-	r := c.blank(d.Message.ID, d.Attempt)
+	r := c.blank(d.Message.ID, d.attempts(dec))
 	r.Verdict, r.Reason, r.Delay = dec.verdict.String(), dec.reason, dec.delay
 	r.Published = d.sent
 	if dec.handled() {
@@ -31,6 +31,14 @@ func (c *consumer) receipt(d *delivery, dec decision, published int) Receipt {
 	return r
 }
 
+// attempts returns how many attempts of the message count once that was decided.
+func (d *delivery) attempts(dec decision) int {
+	if dec.unrun {
+		return d.Attempt - 1
+	}
+	return d.Attempt
+}
+
 func (c *consumer) blank(message string, attempt int) Receipt {
 	return Receipt{
 		Consumer: c.Name, Tenant: c.Tenant, Topic: c.Topic, Lane: c.Lane,
@@ -39,8 +47,8 @@ func (c *consumer) blank(message string, attempt int) Receipt {
 }
 
 // ofOlder returns the receipt of a message that shares the end of a newer one, whose receipt r is.
-func (r Receipt) ofOlder(d *delivery) Receipt {
-	r.Message, r.Attempt, r.Published, r.Fuel, r.Wall, r.HostCalls = d.Message.ID, d.Attempt, 0, 0, 0, 0
+func (r Receipt) ofOlder(d *delivery, dec decision) Receipt {
+	r.Message, r.Attempt, r.Published, r.Fuel, r.Wall, r.HostCalls = d.Message.ID, d.attempts(dec), 0, 0, 0, 0
 	return r
 }
 

@@ -286,7 +286,7 @@ func (c *consumer) settled(u *unit) {
 		}
 		c.report(d, u.receipts[i])
 		for _, older := range d.older {
-			r := u.receipts[i].ofOlder(older)
+			r := u.receipts[i].ofOlder(older, u.decisions[i])
 			if u.decisions[i].handled() {
 				r.Reason = ReasonStale
 			}
@@ -348,7 +348,7 @@ func (u *unit) toQueue() []substrate.Settlement {
 			s.Reason = dec.reason
 		}
 		if dec.verdict == substrate.Bury {
-			s.Receipt = u.receipts[i].encode()
+			s.Receipt, s.Unrun = u.receipts[i].encode(), dec.unrun
 		}
 		for _, older := range d.older {
 			of := s

@@ -58,6 +58,17 @@ const (
 	UploadBytes  = 512 * MiB // of a tenant's modules that no version names yet, above which the oldest go
 )
 
+// Bounds of a rehearsal, which runs messages on a new version and keeps nothing of that.
+const (
+	RehearsalMessages     = 1_000    // of one
+	RehearsalFewMessages  = 100      // if it isn't said how many
+	RehearsalBytes        = 64 * MiB // of their payloads
+	RehearsalDuration     = 5 * time.Minute
+	RehearsalReportBytes  = 16 * MiB // of what is told of them, after which no more are run
+	RehearsalPayloadBytes = 256      // that are told of a payload
+	Rehearsals            = 4        // at once, of all tenants; one of each
+)
+
 // Bounds of compiling one module, in a process of its own, and of what is kept of that.
 const (
 	CompileBytes     = 3 * GiB // of address space, beyond what the process has at its start
@@ -323,6 +334,7 @@ const (
 	NameTokenClaims    Name = "token claims"
 	NameTails          Name = "open tails"
 	NameModule         Name = "module bytes"
+	NameRehearsals     Name = "rehearsals"
 	NameCompileMemory  Name = "bytes of address space to compile"
 	NameCompileTime    Name = "milliseconds to compile"
 )

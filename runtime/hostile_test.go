@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"math"
 	goruntime "runtime"
 	"testing"
 	"time"
@@ -68,20 +69,25 @@ func endless(change func(o *messaging.CallOptions)) (call *messaging.Call, runni
 	}), running
 }
 
-// A deadline stops every guest, whatever it does, soon after it has passed.
+// A deadline stops every guest, whatever it does, soon after it has passed. A machine that has other work may be late once; a guest
+// that can't be stopped in time makes every call late.
 func TestHostile_Deadline(t *testing.T) {
-	const late = time.Second // on a busy machine with the race detector; the lateness is logged
+	const late, tries = time.Second, 3 // with the race detector; the lateness is logged
 	for name, g := range hostile() {
 		t.Run(name, func(t *testing.T) {
 			m := compile(t, g)
-			call, _ := endless(func(o *messaging.CallOptions) { o.Limits.CallDuration = 50 * time.Millisecond })
-			start := time.Now()
-			o := m.Invoke(t.Context(), call)
-			took := time.Since(start)
-			require.Equal(t, "timeout", o.Reason(), o.Err)
-			require.GreaterOrEqual(t, took, 50*time.Millisecond)
-			require.Less(t, took, 50*time.Millisecond+late)
-			t.Logf("stopped %v after its deadline", took-50*time.Millisecond)
+			least := time.Duration(math.MaxInt64)
+			for i := 0; i < tries && least >= late; i++ {
+				call, _ := endless(func(o *messaging.CallOptions) { o.Limits.CallDuration = 50 * time.Millisecond })
+				start := time.Now()
+				o := m.Invoke(t.Context(), call)
+				took := time.Since(start)
+				require.Equal(t, "timeout", o.Reason(), o.Err)
+				require.GreaterOrEqual(t, took, 50*time.Millisecond)
+				least = min(least, took-50*time.Millisecond)
+			}
+			require.Less(t, least, late)
+			t.Logf("stopped %v after its deadline", least)
 		})
 	}
 }
@@ -105,9 +111,10 @@ func TestHostile_Cancel(t *testing.T) {
 	}
 }
 
-// Without safe points, a collection beside a guest in a loop would never return.
+// Without safe points, a collection beside a guest in a loop would never return. Other work on the machine may make one slow; a guest
+// that is too far from its safe points makes all of them slow.
 func TestHostile_GarbageCollection(t *testing.T) {
-	const slow = 2 * time.Second // on a busy machine with the race detector; the worst is logged
+	const slow = 2 * time.Second // with the race detector; the worst is logged
 	for name, g := range hostile() {
 		t.Run(name, func(t *testing.T) {
 			m := compile(t, g)
@@ -116,15 +123,16 @@ func TestHostile_GarbageCollection(t *testing.T) {
 			ended := make(chan runtime.Outcome)
 			go func() { ended <- m.Invoke(ctx, call) }()
 			<-running
-			var worst time.Duration
+			least, worst := time.Duration(math.MaxInt64), time.Duration(0)
 			for range 5 {
 				start := time.Now()
 				goruntime.GC()
-				worst = max(worst, time.Since(start))
+				took := time.Since(start)
+				least, worst = min(least, took), max(worst, took)
 			}
 			cancel()
 			require.Equal(t, "interrupted", (<-ended).Reason())
-			require.Less(t, worst, slow)
+			require.Less(t, least, slow)
 			t.Logf("worst collection %v", worst)
 		})
 	}

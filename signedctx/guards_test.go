@@ -65,6 +65,12 @@ func TestVerifyGuards(t *testing.T) {
 			_, err := c.Verify(forge(t, c, sign(t, c, toJSON(t, goodHeader(c)), toJSON(t, body)), binding(), start), binding())
 			requireRefusal(t, ClassMalformed, err)
 		}
+		for _, ext := range []any{"role", 7} {
+			body := goodBody()
+			body["ext"] = ext
+			_, err := c.Verify(forge(t, c, sign(t, c, toJSON(t, goodHeader(c)), toJSON(t, body)), binding(), start), binding())
+			requireRefusal(t, ClassMalformed, err)
+		}
 	})
 	t.Run("ASealNamesItsKeyEvenIfAnotherIsTheSame", func(t *testing.T) {
 		one := newKey(t, HS256)
@@ -117,6 +123,22 @@ func TestKeyGuards(t *testing.T) {
 		}
 		require.Equal(t, []string{"token " + r.TokenKeyID(), "seal " + r.SealKeyID()}, signs)
 	})
+}
+
+func TestPublicKeysAlone(t *testing.T) {
+	from, dir := t.TempDir(), t.TempDir()
+	_, err := Folder{Dir: from, Seal: EdDSA}.Load()
+	require.NoError(t, err)
+	for _, name := range []string{"token-000001.jwk", "seal-000001.jwk"} {
+		raw, err := os.ReadFile(filepath.Join(from, name))
+		require.NoError(t, err)
+		k, err := parseKey(raw)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(toJSON(t, newJWK(publicOf(k)))), 0o600))
+	}
+	k, err := Folder{Dir: dir, Token: EdDSA, Seal: EdDSA}.Load()
+	require.NoError(t, err, "a host that only verifies")
+	require.Empty(t, k.TokenKeyID()+k.SealKeyID(), "and none is made for it")
 }
 
 func TestTrustGuards(t *testing.T) {

@@ -133,6 +133,9 @@ func (e *settled) apply(s *state) {
 		s.removeFlight(ln, fl)
 		s.done(ln, e.position, &fl.origin, e.keep)
 	case Bury:
+		if e.unrun {
+			fl.attempt--
+		}
 		s.bury(ln, fl, e.reason, e.at, e.receipt)
 	case Retry, Release:
 		if e.verdict == Release {

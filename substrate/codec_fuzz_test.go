@@ -64,7 +64,7 @@ func fuzzFrames() []frame {
 			{position: 7, attempt: 1, parked: true, origin: fuzzOrigin(), key: 1 << 40},
 		}, buried: []buried{{3, ReasonMaxAttempts}}, first: true, lapsed: []uint64{4}, parked: []parked{{5, 6, 7}}},
 		&settleFrame{items: []settled{
-			{name: lane, position: 4, verdict: Ack, keep: true}, {name: lane, position: 5, verdict: Bury, at: 3, reason: "why", receipt: []byte("r")},
+			{name: lane, position: 4, verdict: Ack, keep: true}, {name: lane, position: 5, verdict: Bury, at: 3, reason: "why", receipt: []byte("r"), unrun: true},
 		}, outbox: publish},
 		&settleFrame{items: []settled{{name: lane, position: 4, verdict: Ack}}, outbox: publish, writes: []valueWrite{
 			{bucket: BucketName{testTenant, testBucket}, key: "k", data: []byte("v")}, {bucket: BucketName{testTenant, testBucket}, key: "l", gone: true},

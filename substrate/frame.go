@@ -10,7 +10,7 @@ import (
 //	1 publish  at ns | first position | n, (tenant, topic, due ns or 0, end of its key's window ns or 0, message record)*
 //	2 claim    tenant, topic, lane | until ns | n, taken* | died ns | n, (position, reason)* | flags (1 first) | n, lapsed position* | n, (position, key, level)*
 //	    taken  position, attempt, flags (1 fresh, 2 parked), [origin if either], [key if parked]
-//	3 settle   n, (tenant, topic, lane, position, verdict, flags (1 keep), at ns, reason, receipt)* | as publish
+//	3 settle   n, (tenant, topic, lane, position, verdict, flags (1 keep, 2 unrun), at ns, reason, receipt)* | as publish
 //	4 extend   tenant, topic, lane, position | until ns
 //	5 topic    tenant, topic | flags (1 paused) | policy
 //	6 redrive  tenant, topic, lane | at ns | operator or "" | n, (position, origin with the operator)*
@@ -131,6 +131,7 @@ type (
 		position uint64
 		verdict  Verdict
 		keep     bool  // Ack: the message stays for a while
+		unrun    bool  // Bury: the attempt is taken back
 		at       int64 // Retry, Release: when it may be claimed again; Bury: when it died
 		reason   string
 		receipt  []byte
@@ -323,7 +324,7 @@ func (f *settleFrame) append(b []byte) []byte {
 	for i := range f.items {
 		s := &f.items[i]
 		b = binary.AppendUvarint(s.name.append(b), s.position)
-		b = binary.AppendVarint(append(b, byte(s.verdict), bit(s.keep, 1)), s.at)
+		b = binary.AppendVarint(append(b, byte(s.verdict), bit(s.keep, 1)|bit(s.unrun, 2)), s.at)
 		b = appendString(appendString(b, s.reason), s.receipt)
 	}
 	return appendWrites(f.outbox.append(b), f.writes)
@@ -334,7 +335,8 @@ func (d *decoder) settle() *settleFrame {
 	for i := range f.items {
 		s := settled{name: d.laneName(), position: d.uint(), verdict: Verdict(d.byte())}
 		if d.format >= 2 {
-			s.keep = d.byte()&1 != 0
+			flags := d.byte()
+			s.keep, s.unrun = flags&1 != 0, flags&2 != 0
 		}
 		s.at, s.reason, s.receipt = d.int(), d.string(), append([]byte(nil), d.bytes()...)
 		f.items[i] = s

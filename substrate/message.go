@@ -107,6 +107,7 @@ type Settlement struct {
 	Delay   time.Duration // Retry and Release: how long the message stays hidden
 	Reason  string        // kept with the message; at most limits.ReasonBytes
 	Receipt []byte        // Bury: kept with the dead letter; at most limits.ReceiptBytes
+	Unrun   bool          // Bury: nobody handled it this time; the attempt is taken back
 	// Fence, if its key is set, is checked again with the lease: if the lane's mark has risen above its token, the whole call
 	// returns ErrStaleFence. See Log.RaiseFence.
 	Fence Fence

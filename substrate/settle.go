@@ -109,7 +109,7 @@ func (l *Log) planSettlement(s *Settlement, now time.Time) (settled, error) {
 	case Retry, Release:
 		item.at = now.Add(max(s.Delay, 0)).UnixNano()
 	case Bury:
-		item.at, item.receipt = now.UnixNano(), s.Receipt
+		item.at, item.receipt, item.unrun = now.UnixNano(), s.Receipt, s.Unrun
 	case Ack:
 		item.keep = l.keeps(ln.topic)
 	}

@@ -121,7 +121,10 @@ func TestRollout(t *testing.T) {
 	s.module("divide")
 	s.write(a+", limits: {fuel: 5000}", b)
 	diff := ok(t, dir, "diff", "-f", manifest, "-o", "json")
-	var would wire.Deployed
+	var would struct {
+		Tag string `json:"tag"`
+		wire.Deployed
+	}
 	require.NoError(t, json.Unmarshal([]byte(diff), &would))
 	require.Equal(t, []wire.Change{{
 		Tenant: "default", Consumer: "a", Kind: wire.ChangeChanged, ModuleBefore: digestOf(t, "trap"), ModuleAfter: digestOf(t, "divide"),

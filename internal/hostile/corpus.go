@@ -33,7 +33,7 @@ func Corpus() []Module {
 	return slices.Concat(
 		declarationBombs(), codeBombs(), moduleBombs(), malformed(), withinCaps(),
 		loops(), straight(), recursions(), memories(), tables(), initialisations(), traps(),
-		floods(), lies(), outputs(), wasi(),
+		floods(), lies(), outputs(), wasi(), besides(), returns(), answers(),
 	)
 }
 

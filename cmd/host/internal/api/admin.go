@@ -34,11 +34,15 @@ type AdminOptions struct {
 	Logger       *zap.Logger
 }
 
-// NewAdmin returns the handler of the admin interface. It trusts whoever can connect, and hides what TenantOnly says is not
-// theirs from those that have gone through it.
-func NewAdmin(o AdminOptions) http.Handler {
-	return guardAdmin(newAdmin(o).mux)
-}
+// Admin is the admin interface.
+type Admin struct{ mux http.Handler }
+
+// Local returns the handler for a socket. It trusts whoever can connect, and hides what TenantOnly says is not theirs from those
+// that have gone through it.
+func (a Admin) Local() http.Handler { return guardAdmin(a.mux) }
+
+// NewAdmin returns the admin interface of a host. Whatever changes a policy has to go through one and the same.
+func NewAdmin(o AdminOptions) Admin { return Admin{newAdmin(o).mux} }
 
 func newAdmin(o AdminOptions) *admin {
 	mux := http.NewServeMux()
@@ -50,7 +54,9 @@ func newAdmin(o AdminOptions) *admin {
 	cfg.DocsPath, cfg.SchemasPath = "", "" // their pages load scripts from elsewhere
 	cfg.CreateHooks = nil                  // no $schema in what is answered
 	cfg.Formats, cfg.Transformers = strictFormats(), []huma.Transformer{fewErrors}
-	a := &admin{AdminOptions: o, api: humago.New(mux, cfg), mux: mux, room: semaphore.NewWeighted(adminBodyBytes)}
+	a := &admin{
+		AdminOptions: o, api: humago.New(mux, cfg), mux: mux, policies: make(chan struct{}, 1), room: semaphore.NewWeighted(adminBodyBytes),
+	}
 	a.api.UseMiddleware(a.guardTenant, a.makeRoom)
 	a.addHost()
 	a.addTenants()
@@ -64,6 +70,7 @@ func newAdmin(o AdminOptions) *admin {
 	a.addEvents()
 	a.addKeys()
 	a.addDeployments()
+	a.addRehearsals()
 	allowEmptyPayload(a.api)
 	return a
 }
@@ -77,9 +84,10 @@ func allowEmptyPayload(api huma.API) {
 
 type admin struct {
 	AdminOptions
-	api  huma.API
-	mux  http.Handler
-	room *semaphore.Weighted // bytes of bodies that are decoded
+	api      huma.API
+	mux      http.Handler
+	policies chan struct{}       // full while a policy is looked at to be changed
+	room     *semaphore.Weighted // bytes of bodies that are decoded
 }
 
 // makeRoom waits until the body of a request may be decoded. Modules are none of it: they are read as they come.
@@ -167,8 +175,8 @@ func registerFor[I, O any](a *admin, op huma.Operation, d time.Duration, status 
 // refusal returns an error as huma answers with it.
 func (a *admin) refusal(err error) error {
 	p := problemOf(a.Logger, err)
-	if p.RetryAfterSeconds > 0 {
-		return huma.ErrorWithHeaders(p, retryAfter(p))
+	if header := headerOf(p); len(header) > 0 {
+		return huma.ErrorWithHeaders(p, header)
 	}
 	return p
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -20,6 +19,7 @@ type Deployments interface {
 	Apply(ctx context.Context, who rollout.Who, a wire.Apply) (*wire.Deployed, error)
 	Rollback(ctx context.Context, who rollout.Who, version int) (*wire.Deployed, error)
 	Promote(ctx context.Context, who rollout.Who, consumer string) (*wire.Deployed, error)
+	Rehearse(ctx context.Context, who rollout.Who, q wire.Rehearse) (*rollout.Rehearsal, error)
 	Current(ctx context.Context) (*wire.VersionList, error)
 	History(ctx context.Context, tenant string) (*wire.VersionList, error)
 	Missing(tenant string, digests []string) []string
@@ -35,26 +35,26 @@ type TenantPath struct {
 type (
 	hostApply struct {
 		Long
-		IfMatch string `header:"If-Match" doc:"tag that what runs must have"`
-		Body    wire.Apply
+		Precondition
+		Body wire.Apply
 	}
 	tenantApply struct {
 		Long
 		TenantPath
-		IfMatch string `header:"If-Match" doc:"tag that what runs must have"`
-		Body    wire.Apply
+		Precondition
+		Body wire.Apply
 	}
 	tenantRollback struct {
 		Long
 		TenantPath
-		IfMatch string `header:"If-Match" doc:"tag that what runs must have"`
-		Body    wire.Rollback
+		Precondition
+		Body wire.Rollback
 	}
 	tenantPromote struct {
 		Long
 		TenantPath
-		IfMatch string `header:"If-Match" doc:"tag that what runs must have"`
-		Body    wire.Promote
+		Precondition
+		Body wire.Promote
 	}
 	tenantModules struct {
 		TenantPath
@@ -88,29 +88,33 @@ func (u *moduleUpload) Resolve(ctx huma.Context) []error {
 // addDeployments registers what is about what runs.
 func (a *admin) addDeployments() {
 	const route, ofTenant = "/admin/v1/deployments", "/admin/v1/tenants/{tenant}/deployments"
-	ok := func(*wire.Deployed) int { return http.StatusOK }
+	runs := func(d *wire.Deployed) string { return d.Tag }
 	post := func(id, path, summary string) huma.Operation {
-		return huma.Operation{OperationID: id, Method: http.MethodPost, Path: path, Summary: summary, DefaultStatus: http.StatusOK}
+		return huma.Operation{OperationID: id, Method: http.MethodPost, Path: path, Summary: summary}
 	}
-	add(a, http.MethodGet, route, "list-deployments", "What runs, of all tenants", http.StatusOK,
+	list := func(id, path, summary string) huma.Operation {
+		return huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Summary: summary}
+	}
+	listed := func(l *wire.VersionList) string { return l.Tag }
+	registerTagged(a, list("list-deployments", route, "What runs, of all tenants"), requestTimeout, listed,
 		func(ctx context.Context, _ *none) (*wire.VersionList, error) { return a.Deploy.Current(ctx) })
-	registerFor(a, post("apply", route, "Make a manifest what runs"), deployTimeout, ok,
+	registerTagged(a, post("apply", route, "Make a manifest what runs"), deployTimeout, runs,
 		func(ctx context.Context, r *hostApply) (*wire.Deployed, error) {
-			return a.apply(ctx, "", r.IfMatch, r.Body)
+			return a.apply(ctx, "", r.Precondition, r.Body)
 		})
-	add(a, http.MethodGet, ofTenant, "list-versions", "The versions that are kept of a tenant's consumers", http.StatusOK,
+	registerTagged(a, list("list-versions", ofTenant, "The versions that are kept of a tenant's consumers"), requestTimeout, listed,
 		func(ctx context.Context, r *TenantPath) (*wire.VersionList, error) {
 			if err := substrate.ValidTenant(r.Tenant); err != nil {
 				return nil, err
 			}
 			return a.Deploy.History(ctx, r.Tenant)
 		})
-	registerFor(a, post("apply-tenant", ofTenant, "Make a manifest what runs of a tenant"), deployTimeout, ok,
+	registerTagged(a, post("apply-tenant", ofTenant, "Make a manifest what runs of a tenant"), deployTimeout, runs,
 		func(ctx context.Context, r *tenantApply) (*wire.Deployed, error) {
-			return a.apply(ctx, r.Tenant, r.IfMatch, r.Body)
+			return a.apply(ctx, r.Tenant, r.Precondition, r.Body)
 		})
-	registerFor(a, post("rollback", ofTenant+"/rollback", "Make an earlier version run again"), deployTimeout, ok, a.rollback)
-	registerFor(a, post("promote", ofTenant+"/promote", "Give canaries all messages"), deployTimeout, ok, a.promote)
+	registerTagged(a, post("rollback", ofTenant+"/rollback", "Make an earlier version run again"), deployTimeout, runs, a.rollback)
+	registerTagged(a, post("promote", ofTenant+"/promote", "Give canaries all messages"), deployTimeout, runs, a.promote)
 	add(a, http.MethodPost, "/admin/v1/tenants/{tenant}/modules/missing", "missing-modules", "Which modules have to be uploaded", http.StatusOK,
 		func(_ context.Context, r *tenantModules) (wire.Modules, error) {
 			return wire.Modules{SHA256: a.Deploy.Missing(r.Tenant, r.Body.SHA256)}, substrate.ValidTenant(r.Tenant)
@@ -145,18 +149,22 @@ func (a *admin) addUpload() {
 }
 
 // who says who asks, about a tenant's consumers or, with "", all.
-func who(ctx context.Context, tenant, ifMatch string) (rollout.Who, error) {
+func who(ctx context.Context, tenant string, p Precondition) (rollout.Who, error) {
 	if tenant != "" {
 		if err := substrate.ValidTenant(tenant); err != nil {
 			return rollout.Who{}, err
 		}
 	}
+	tags, err := p.tags()
+	if err != nil {
+		return rollout.Who{}, err
+	}
 	subject, err := subjectOf(ctx)
-	return rollout.Who{Subject: subject, Tenant: tenant, IfMatch: strings.Trim(ifMatch, `"`)}, err
+	return rollout.Who{Subject: subject, Tenant: tenant, IfMatch: tags}, err
 }
 
-func (a *admin) apply(ctx context.Context, tenant, ifMatch string, r wire.Apply) (*wire.Deployed, error) {
-	w, err := who(ctx, tenant, ifMatch)
+func (a *admin) apply(ctx context.Context, tenant string, p Precondition, r wire.Apply) (*wire.Deployed, error) {
+	w, err := who(ctx, tenant, p)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +172,7 @@ func (a *admin) apply(ctx context.Context, tenant, ifMatch string, r wire.Apply)
 }
 
 func (a *admin) rollback(ctx context.Context, r *tenantRollback) (*wire.Deployed, error) {
-	w, err := who(ctx, r.Tenant, r.IfMatch)
+	w, err := who(ctx, r.Tenant, r.Precondition)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +180,7 @@ func (a *admin) rollback(ctx context.Context, r *tenantRollback) (*wire.Deployed
 }
 
 func (a *admin) promote(ctx context.Context, r *tenantPromote) (*wire.Deployed, error) {
-	w, err := who(ctx, r.Tenant, r.IfMatch)
+	w, err := who(ctx, r.Tenant, r.Precondition)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 
 	"github.com/longshore/longshore/cmd/host/internal/client"
 	"github.com/longshore/longshore/cmd/host/internal/wire"
@@ -15,7 +16,7 @@ func TestAdminTenants(t *testing.T) {
 	h := newHarness(t)
 	h.furnish(t, "acme")
 	h.furnish(t, "other")
-	handler := NewTenantAdmin(h.options, h.bearers)
+	handler := NewAdmin(h.options).Remote(h.bearers, zap.NewNop())
 	list := func(handler http.Handler, header ...string) (names []string) {
 		w := do(t, handler, http.MethodGet, "/admin/v1/tenants", nil, header...)
 		require.Equal(t, http.StatusOK, w.Code, w.Body)

@@ -132,7 +132,7 @@ func TestAdminDeadLetters(t *testing.T) {
 			ID: h.log.MintID(), Tenant: testTenant, Topic: "forged", Payload: []byte("x"), Envelope: []byte("no envelope"),
 		})
 		require.NoError(t, err)
-		h.bury(t, "forged", "context-malformed")
+		h.bury(t, "forged", "decode-failed")
 		m, err := a.Redrive(t.Context(), testTenant, "forged", wire.Move{})
 		require.NoError(t, err)
 		require.Equal(t, wire.Moved{Count: 1, Refused: 1}, m)
@@ -180,20 +180,20 @@ func TestAdminPolicy(t *testing.T) {
 	h := newHarness(t)
 	a := client.NewAdmin(h.serveAdmin(t))
 	depth := int64(7)
-	v, err := a.SetPolicy(t.Context(), testTenant, "p", wire.PolicyChange{MaxDepth: &depth})
+	v, err := a.SetPolicy(t.Context(), testTenant, "p", "", wire.PolicyChange{MaxDepth: &depth})
 	require.NoError(t, err)
 	require.Equal(t, wire.PolicyValue{Value: &depth, Source: "stored"}, v.MaxDepth)
 	require.Nil(t, v.MaxRatePerSec.Value)
 	got, err := a.Policy(t.Context(), testTenant, "p")
 	require.NoError(t, err)
 	require.Equal(t, v, got)
-	got, err = a.UnsetPolicy(t.Context(), testTenant, "p")
+	got, err = a.UnsetPolicy(t.Context(), testTenant, "p", "")
 	require.NoError(t, err)
 	require.Equal(t, "default", got.MaxDepth.Source)
-	_, err = a.SetPolicy(t.Context(), testTenant, "p", wire.PolicyChange{})
+	_, err = a.SetPolicy(t.Context(), testTenant, "p", "", wire.PolicyChange{})
 	require.ErrorContains(t, err, "nothing to set")
 	none := int64(0)
-	v, err = a.SetPolicy(t.Context(), testTenant, "p", wire.PolicyChange{MaxUnflushed: &none})
+	v, err = a.SetPolicy(t.Context(), testTenant, "p", "", wire.PolicyChange{MaxUnflushed: &none})
 	require.NoError(t, err)
 	require.Equal(t, wire.PolicyValue{Value: &none, Source: "stored"}, v.MaxUnflushed)
 }
@@ -215,11 +215,11 @@ func TestAdminPolicyBounds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, n := range []int64{c.least, c.most} {
-				_, err := a.SetPolicy(t.Context(), testTenant, "p", c.change(&n))
+				_, err := a.SetPolicy(t.Context(), testTenant, "p", "", c.change(&n))
 				require.NoError(t, err)
 			}
 			for _, n := range []int64{c.least - 1, c.most + 1} {
-				_, err := a.SetPolicy(t.Context(), testTenant, "p", c.change(&n))
+				_, err := a.SetPolicy(t.Context(), testTenant, "p", "", c.change(&n))
 				var p *wire.Problem
 				require.ErrorAs(t, err, &p)
 				require.Equal(t, http.StatusUnprocessableEntity, p.Status)
@@ -247,11 +247,11 @@ func TestAdminPolicyTimes(t *testing.T) {
 		"keep":               {[]string{"0s", "8784h"}, []string{"8784h0m0.001s", "1d"}},
 	} {
 		for _, text := range texts.right {
-			_, err := a.SetPolicy(t.Context(), testTenant, "p", changes[name](text))
+			_, err := a.SetPolicy(t.Context(), testTenant, "p", "", changes[name](text))
 			require.NoError(t, err)
 		}
 		for _, text := range texts.wrong {
-			_, err := a.SetPolicy(t.Context(), testTenant, "p", changes[name](text))
+			_, err := a.SetPolicy(t.Context(), testTenant, "p", "", changes[name](text))
 			var p *wire.Problem
 			require.ErrorAs(t, err, &p, "%s %q", name, text)
 			require.Equal(t, http.StatusBadRequest, p.Status)
@@ -263,7 +263,7 @@ func TestAdminPolicyTimes(t *testing.T) {
 	text := func(s string) *string { return &s }
 	require.Equal(t, wire.PolicyTime{Value: text("168h"), Source: "stored"}, v.IdempotencyWindow)
 	require.Equal(t, wire.PolicyTime{Value: text("8784h"), Source: "stored"}, v.Keep)
-	v, err = a.UnsetPolicy(t.Context(), testTenant, "p")
+	v, err = a.UnsetPolicy(t.Context(), testTenant, "p", "")
 	require.NoError(t, err)
 	require.Equal(t, wire.PolicyTime{Value: text("10m"), Source: "default"}, v.IdempotencyWindow)
 	require.Equal(t, wire.PolicyTime{Value: text("24h"), Source: "default"}, v.Retention)

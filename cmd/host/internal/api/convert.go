@@ -13,8 +13,16 @@ import (
 	"github.com/longshore/longshore/substrate"
 )
 
-func retryAfter(p *wire.Problem) http.Header {
-	return http.Header{"Retry-After": {strconv.Itoa(p.RetryAfterSeconds)}}
+// headerOf returns what of a problem travels as headers as well.
+func headerOf(p *wire.Problem) http.Header {
+	h := http.Header{}
+	if p.RetryAfterSeconds > 0 {
+		h.Set("Retry-After", strconv.Itoa(p.RetryAfterSeconds))
+	}
+	if p.CurrentTag != "" {
+		h.Set("ETag", quoted(p.CurrentTag))
+	}
+	return h
 }
 
 func statsOf(s substrate.Stats) wire.TopicStats {

@@ -83,9 +83,9 @@ func TenantOnly(next http.Handler, bearers Bearers, log *zap.Logger) http.Handle
 	})
 }
 
-// NewTenantAdmin returns the handler of the admin interface on TCP.
-func NewTenantAdmin(o AdminOptions, bearers Bearers) http.Handler {
-	return TenantOnly(newAdmin(o).mux, bearers, o.Logger)
+// Remote returns the handler of the admin interface on TCP.
+func (a Admin) Remote(bearers Bearers, log *zap.Logger) http.Handler {
+	return TenantOnly(a.mux, bearers, log)
 }
 
 // operatorsOnly hides a handler from bearers of tokens.

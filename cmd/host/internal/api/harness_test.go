@@ -85,7 +85,7 @@ func newHarness(t *testing.T) *harness {
 		},
 		Info: wire.HostInfo{Version: "v1"},
 	}
-	h.admin = NewAdmin(h.options)
+	h.admin = NewAdmin(h.options).Local()
 	return h
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 
 	"github.com/longshore/longshore/cmd/host/internal/wire"
 	"github.com/longshore/longshore/limits"
@@ -70,7 +71,7 @@ func FuzzCheckJSON(f *testing.F) {
 func TestBodiesHaveOneMeaning(t *testing.T) {
 	h := newHarness(t)
 	h.furnish(t, "acme")
-	admin := NewTenantAdmin(h.options, h.bearers)
+	admin := NewAdmin(h.options).Remote(h.bearers, zap.NewNop())
 	const orders = "/admin/v1/tenants/acme/topics/orders"
 	header := append(h.idp.header(t, "acme", "admin"), "Content-Type", "application/json")
 	before := h.stateOf(t, "acme")
@@ -96,7 +97,7 @@ func TestBodiesHaveOneMeaning(t *testing.T) {
 func TestBodiesAreBounded(t *testing.T) {
 	h := newHarness(t)
 	h.furnish(t, "acme")
-	admin := NewTenantAdmin(h.options, h.bearers)
+	admin := NewAdmin(h.options).Remote(h.bearers, zap.NewNop())
 	const messages = "/admin/v1/tenants/acme/topics/orders/messages"
 	header := append(h.idp.header(t, "acme", "admin"), "Content-Type", "application/json")
 	objects := func(n int) string { return `{"messages":[` + strings.Repeat("{},", n-1) + `{}]}` }

@@ -233,7 +233,7 @@ func TestAdminOptionsAndTenants(t *testing.T) {
 	})
 	t.Run("APriorityOverThatOfTheTopicIsRefused", func(t *testing.T) {
 		data, most, over := "x", int64(5), int64(6)
-		_, err := a.SetPolicy(t.Context(), testTenant, "low", wire.PolicyChange{MaxPriority: &most})
+		_, err := a.SetPolicy(t.Context(), testTenant, "low", "", wire.PolicyChange{MaxPriority: &most})
 		require.NoError(t, err)
 		_, err = a.Publish(t.Context(), testTenant, "low", []wire.NewMessage{{Data: &data, Priority: &over}})
 		refused(t, err, "option priority: want at most 5 on topic low")

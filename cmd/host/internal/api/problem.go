@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"math"
 	"net/http"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"github.com/longshore/longshore/cmd/host/internal/keys"
 	"github.com/longshore/longshore/cmd/host/internal/rollout"
 	"github.com/longshore/longshore/cmd/host/internal/wire"
+	"github.com/longshore/longshore/dispatcher"
 	"github.com/longshore/longshore/internal/config"
 	"github.com/longshore/longshore/limits"
 	"github.com/longshore/longshore/signedctx"
@@ -43,6 +45,7 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 		body    *http.MaxBytesError
 		faults  config.Faults
 		tenant  *substrate.TenantError
+		changed *rollout.ChangedError
 	)
 	switch {
 	case errors.As(err, &known):
@@ -52,13 +55,15 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 		return problem(http.StatusBadRequest, wire.CodeInvalid, err.Error())
 	case errors.As(err, &faults):
 		return faultsProblem(faults)
-	case errors.Is(err, rollout.ErrChanged):
-		return problem(http.StatusPreconditionFailed, wire.CodeChanged, err.Error())
+	case errors.As(err, &changed):
+		return changedProblem(changed.Error(), changed.Tag)
 	case errors.Is(err, rollout.ErrHeld):
 		return problem(http.StatusConflict, wire.CodeConflict, err.Error())
+	case errors.Is(err, rollout.ErrRehearsing):
+		return later(problem(http.StatusConflict, wire.CodeConflict, err.Error()), time.Second)
 	case errors.Is(err, rollout.ErrNoVersion), errors.Is(err, rollout.ErrNoCanary):
 		return problem(http.StatusNotFound, wire.CodeNotFound, err.Error())
-	case errors.Is(err, rollout.ErrDigest):
+	case errors.Is(err, rollout.ErrDigest), errors.Is(err, rollout.ErrNoConsumer):
 		return problem(http.StatusBadRequest, wire.CodeInvalid, err.Error())
 	case errors.As(err, &limit):
 		return limitProblem(limit)
@@ -81,6 +86,8 @@ func problemOf(log *zap.Logger, err error) *wire.Problem {
 		return problem(http.StatusConflict, wire.CodeConflict, err.Error())
 	case errors.Is(err, substrate.ErrGroupEnding):
 		return later(problem(http.StatusServiceUnavailable, wire.CodeBusy, err.Error()), time.Second)
+	case errors.Is(err, dispatcher.ErrStopped):
+		return problem(http.StatusServiceUnavailable, wire.CodeUnavailable, "the host is starting or stopping")
 	case errors.Is(err, substrate.ErrClosed):
 		return problem(http.StatusServiceUnavailable, wire.CodeUnavailable, "the host is stopping")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
@@ -112,7 +119,7 @@ func tenantProblem(e *substrate.TenantError) *wire.Problem {
 // limitProblem tells a message that is too large from a name that is too long and from too many topics or groups.
 func limitProblem(e *limits.Error) *wire.Problem {
 	switch e.Name {
-	case limits.NameTails:
+	case limits.NameTails, limits.NameRehearsals:
 		return later(problem(http.StatusServiceUnavailable, wire.CodeBusy, e.Error()), time.Second)
 	case limits.NameTopics:
 		return problem(http.StatusInsufficientStorage, wire.CodeQuota, e.Error())
@@ -133,9 +140,7 @@ func later(p *wire.Problem, after time.Duration) *wire.Problem {
 
 // writeProblem answers with p.
 func writeProblem(w http.ResponseWriter, p *wire.Problem) {
-	if p.RetryAfterSeconds > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(p.RetryAfterSeconds))
-	}
+	maps.Copy(w.Header(), headerOf(p))
 	writeJSON(w, p.Status, wire.ProblemContentType, p)
 }
 

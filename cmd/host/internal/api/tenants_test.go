@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 
 	"github.com/longshore/longshore/cmd/host/internal/wire"
 	"github.com/longshore/longshore/dispatcher"
@@ -90,6 +91,7 @@ func bodies() map[string]string {
 		"redrive": `{"filter":{}}`, "discard": `{"filter":{}}`, "reset-fences": `{"all":true}`, "discard-quarantined": `{}`,
 		"set-policy": `{"max_depth":1}`, "rotate-key": `{"kind":"token"}`,
 		"apply": `{"manifest":"consumers: []","modules":{}}`, "apply-tenant": `{"manifest":"consumers: []","modules":{}}`,
+		"rehearse": `{"consumer":"c","manifest":"consumers: []","modules":{}}`,
 		"rollback": `{"version":1}`, "promote": `{}`, "missing-modules": `{"sha256":[]}`,
 	}
 }
@@ -128,7 +130,7 @@ func TestTenantsDontCross(t *testing.T) {
 	h := newHarness(t)
 	h.furnish(t, "acme")
 	theirs := h.furnish(t, "other")
-	handler := NewTenantAdmin(h.options, h.bearers)
+	handler := NewAdmin(h.options).Remote(h.bearers, zap.NewNop())
 	mine := h.idp.header(t, "acme", "admin")
 	before := h.stateOf(t, "other")
 	tried, crossed := 0, 0
@@ -177,8 +179,8 @@ func TestTenantsDontCross(t *testing.T) {
 // TestTheirOwnDoesntVanish sends the same requests with the credential of the tenant itself: they are about what is there.
 func TestTheirOwnDoesntVanish(t *testing.T) {
 	for _, o := range func() []operation { return newHarness(t).operations(t) }() {
-		// Streams need a connection, nothing is quarantined, and no canary runs.
-		if !strings.Contains(o.path, "{tenant}") || o.id == "tail" || o.id == "replay" || o.id == "promote" || strings.Contains(o.id, "quarantine") ||
+		// Streams need a connection, nothing is quarantined, no canary runs, and there is no module to rehearse.
+		if !strings.Contains(o.path, "{tenant}") || o.id == "tail" || o.id == "replay" || o.id == "promote" || o.id == "rehearse" || strings.Contains(o.id, "quarantine") ||
 			o.id == "delete-tenant" { // the operator's
 			continue
 		}
@@ -186,7 +188,7 @@ func TestTheirOwnDoesntVanish(t *testing.T) {
 			h := newHarness(t)
 			theirs := h.furnish(t, "other")
 			for _, path := range o.requests("other", theirs)[:1] {
-				w := h.send(t, NewTenantAdmin(h.options, h.bearers), o, path, h.idp.header(t, "other", "admin"))
+				w := h.send(t, NewAdmin(h.options).Remote(h.bearers, zap.NewNop()), o, path, h.idp.header(t, "other", "admin"))
 				if o.id == "get-dead-letter" {
 					require.Contains(t, []int{http.StatusOK, http.StatusNotFound}, w.Code)
 					continue
@@ -223,7 +225,7 @@ func (h *harness) stateOf(t *testing.T, tenant string) string {
 func TestCredentials(t *testing.T) {
 	h := newHarness(t)
 	h.furnish(t, "acme")
-	admin := NewTenantAdmin(h.options, h.bearers)
+	admin := NewAdmin(h.options).Remote(h.bearers, zap.NewNop())
 	const orders = "/admin/v1/tenants/acme/topics/orders"
 	fence := `{"messages":[{"data":"x","fence":{"key":"a","token":1}}]}`
 	status := func(handler http.Handler, method, path, body, subject string) int {

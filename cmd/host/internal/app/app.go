@@ -118,6 +118,9 @@ func open(ctx context.Context, o Options) (p *parts, closeAll func() error, err 
 		}
 		return errors.Join(errs...)
 	}
+	if info, err := os.Stat(o.Host.Data); err == nil && !info.IsDir() {
+		return p, closeAll, config.Fault{File: o.Host.Data, Problem: "the data folder is a file", Fix: "want a folder, or a path where one can be made, in --data-dir or data"}
+	}
 	if _, err := api.CheckSocket(ctx, o.Host.Listen.Admin); err != nil {
 		return p, closeAll, err
 	}
@@ -159,8 +162,8 @@ func (p *parts) startConsumers(ctx context.Context) error {
 		return fmt.Errorf("open the folder of deployments: %w", err)
 	}
 	p.rollout = rollout.New(rollout.Options{
-		Host: p.Host, Store: store, Logger: p.Logger, Held: p.Beside != nil, Swap: p.dispatcher.Swap, Consumer: consumerOf,
-		Room: p.log.Room,
+		Host: p.Host, Store: store, Logger: p.Logger, Held: p.Beside != nil, Consumer: consumerOf,
+		Swap: p.dispatcher.Swap, Rehearse: p.dispatcher.NewRehearsal, Room: p.log.Room,
 		Compile: func(ctx context.Context, c *config.Consumer, wasm []byte) (*runtime.Module, error) {
 			return compileOne(ctx, p.engine, c, wasm, p.budgets)
 		},

@@ -113,17 +113,17 @@ func (p *parts) listen(ctx context.Context) ([]*api.Server, string, error) {
 		Publish: publisher.Publish, Anonymous: anonymous(p.Host), Bearers: p.bearers, Keys: p.keys,
 		MaxBytes: p.maxBytes, Ready: p.ready.check, Log: p.Logger,
 	})
-	admin := api.AdminOptions{
+	admin := api.NewAdmin(api.AdminOptions{
 		Log: p.log, Context: p.context, Publish: publisher.Publish, Consumers: p.dispatcher.Consumers, Resume: p.dispatcher.Resume, Keys: p.keys, Deploy: p.rollout, DeleteTenant: p.deleteTenant,
 		Info:    wire.HostInfo{Version: p.Build.Version, PID: os.Getpid(), HTTP: addr, Data: p.Host.Data, Started: p.started.UTC()},
 		Metrics: p.metrics.Handler(p.Logger), Ready: p.ready.check, Logger: p.Logger,
-	}
+	})
 	servers := []*api.Server{
 		api.NewServer(tcp, dataHandler, api.DataConnections, p.Logger),
-		api.NewServer(socket, api.NewAdmin(admin), api.AdminConnections, p.Logger),
+		api.NewServer(socket, admin.Local(), api.AdminConnections, p.Logger),
 	}
 	if tenants != nil {
-		servers = append(servers, api.NewServer(tenants, api.NewTenantAdmin(admin, p.bearers), api.AdminConnections, p.Logger))
+		servers = append(servers, api.NewServer(tenants, admin.Remote(p.bearers, p.Logger), api.AdminConnections, p.Logger))
 		p.Logger.Info("admin interface for bearers of tokens", zap.Stringer("address", tenants.Addr()))
 	}
 	return servers, addr, nil

@@ -41,7 +41,7 @@ func (f *deployFlags) add(cmd *cobra.Command, tenant, about string) {
 
 func (f *deployFlags) addChange(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.tag, "if-match", "", "refuse if something else runs than what has this tag, as diff and history show it")
+	flags.StringVar(&f.tag, "if-match", "", "refuse if something else runs than what has this tag, as diff and history -o json show it")
 	flags.DurationVar(&f.wait, "wait", readyWait, "how long to wait until what is deployed runs; 0 doesn't wait")
 }
 
@@ -233,8 +233,16 @@ func (c *command) historyCommand() *cobra.Command {
 	return cmd
 }
 
+// listed is a list of versions as programs get it: with the tag.
+func listed(list wire.VersionList) any {
+	return struct {
+		Tag string `json:"tag"`
+		wire.VersionList
+	}{list.Tag, list}
+}
+
 func historyResult(list wire.VersionList) result {
-	r := result{value: list, head: []string{"VERSION", "RUNS", "AT", "BY", "WHAT", "DIGEST", "CONSUMERS"}}
+	r := result{value: listed(list), head: []string{"VERSION", "RUNS", "AT", "BY", "WHAT", "DIGEST", "CONSUMERS"}}
 	for _, v := range list.Versions {
 		runs := ""
 		if v.Runs {
@@ -310,7 +318,10 @@ func changed(all []wire.Change, what string) string {
 }
 
 func changesResult(out *wire.Deployed) result {
-	r := result{value: out, head: []string{"TENANT", "CONSUMER", "CHANGE", "KEY", "BEFORE", "AFTER"}}
+	r := result{value: struct {
+		Tag string `json:"tag"`
+		*wire.Deployed
+	}{out.Tag, out}, head: []string{"TENANT", "CONSUMER", "CHANGE", "KEY", "BEFORE", "AFTER"}}
 	for _, ch := range out.Changes {
 		r.names = append(r.names, ch.Consumer)
 		row := func(key, before, after string) {

@@ -160,6 +160,6 @@ func getPlan(ctx context.Context, a *client.Admin, f getFlags) (result, error) {
 			})
 		}
 	}
-	r.value = out
+	r.value = listed(out)
 	return r, err
 }

@@ -12,34 +12,54 @@ import (
 
 func (c *command) policyCommand() *cobra.Command {
 	policy := &cobra.Command{Use: "policy", Short: "What a topic takes: get, set, unset", RunE: needsSubcommand}
-	policy.AddCommand(
-		c.policyReadCommand("get", "Show the policy in force, and where each value comes from", (*client.Admin).Policy),
-		c.policySetCommand(),
-		c.policyReadCommand("unset", "Forget what was set; the host config counts again", (*client.Admin).UnsetPolicy))
+	get := func(a *client.Admin, ctx context.Context, tenant, topic, _ string) (wire.PolicyView, error) {
+		return a.Policy(ctx, tenant, topic)
+	}
+	unset := c.policyCommandOf("unset", "Forget what was set; the host config counts again", (*client.Admin).UnsetPolicy)
+	ifMatchFlag(unset)
+	policy.AddCommand(c.policyCommandOf("get", "Show the policy in force, and where each value comes from", get), c.policySetCommand(), unset)
 	return policy
 }
 
 // policyCall is a method of client.Admin that answers with a policy.
-type policyCall func(a *client.Admin, ctx context.Context, tenant, topic string) (wire.PolicyView, error)
+type policyCall func(a *client.Admin, ctx context.Context, tenant, topic, tag string) (wire.PolicyView, error)
 
-func (c *command) policyReadCommand(name, short string, call policyCall) *cobra.Command {
+// ifMatchFlag adds --if-match of a policy.
+func ifMatchFlag(cmd *cobra.Command) {
+	cmd.Flags().String("if-match", "", "refuse if the policy is another than the one that has this tag, as policy get -o json shows it")
+}
+
+// ifMatch returns the tag that was given; "" is none, also where the command takes none.
+func ifMatch(cmd *cobra.Command) string {
+	if f := cmd.Flags().Lookup("if-match"); f != nil {
+		return f.Value.String()
+	}
+	return ""
+}
+
+func (c *command) policyCommandOf(name, short string, call policyCall) *cobra.Command {
 	var tenant string
 	cmd := &cobra.Command{
 		Use: name + " TOPIC", Short: short, Args: exactArgs("TOPIC"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			admin, err := c.admin()
-			if err != nil {
-				return err
-			}
-			v, err := call(admin, cmd.Context(), tenant, args[0])
-			if err != nil {
-				return fmt.Errorf("%s the policy of %s: %w", name, args[0], err)
-			}
-			return c.print(policyResult(v))
+			return c.policy(cmd, name, tenant, args[0], call)
 		},
 	}
 	cmd.Flags().StringVar(&tenant, "tenant", defaultTenant, "tenant of the topic")
 	return cmd
+}
+
+// policy makes a call and prints the policy that it answers with.
+func (c *command) policy(cmd *cobra.Command, what, tenant, topic string, call policyCall) error {
+	admin, err := c.admin()
+	if err != nil {
+		return err
+	}
+	v, err := call(admin, cmd.Context(), tenant, topic, ifMatch(cmd))
+	if err != nil {
+		return fmt.Errorf("%s the policy of %s: %w", what, topic, err)
+	}
+	return c.print(policyResult(v))
 }
 
 func (c *command) policySetCommand() *cobra.Command {
@@ -67,9 +87,13 @@ func (c *command) policySetCommand() *cobra.Command {
 			if err != nil {
 				return usage(err)
 			}
-			return c.setPolicy(cmd.Context(), tenant, args[0], change)
+			return c.policy(cmd, "set", tenant, args[0],
+				func(a *client.Admin, ctx context.Context, tenant, topic, tag string) (wire.PolicyView, error) {
+					return a.SetPolicy(ctx, tenant, topic, tag, change)
+				})
 		},
 	}
+	ifMatchFlag(cmd)
 	cmd.Flags().StringVar(&tenant, "tenant", defaultTenant, "tenant of the topic")
 	for _, b := range policyBounds() {
 		flags[b.name] = cmd.Flags().String(b.flag(), "", b.about)
@@ -77,20 +101,11 @@ func (c *command) policySetCommand() *cobra.Command {
 	return cmd
 }
 
-func (c *command) setPolicy(ctx context.Context, tenant, topic string, change wire.PolicyChange) error {
-	admin, err := c.admin()
-	if err != nil {
-		return err
-	}
-	v, err := admin.SetPolicy(ctx, tenant, topic, change)
-	if err != nil {
-		return fmt.Errorf("set the policy of %s: %w", topic, err)
-	}
-	return c.print(policyResult(v))
-}
-
 func policyResult(v wire.PolicyView) result {
-	r := result{value: v, head: []string{"BOUND", "VALUE", "SOURCE"}}
+	r := result{value: struct {
+		Tag string `json:"tag"`
+		wire.PolicyView
+	}{v.Tag, v}, head: []string{"BOUND", "VALUE", "SOURCE"}}
 	for _, b := range policyBounds() {
 		value, source := b.show(&v)
 		if value == "" {

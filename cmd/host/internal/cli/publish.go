@@ -76,6 +76,9 @@ func (c *command) publish(ctx context.Context, topic string, f publishFlags) err
 	if err != nil {
 		return err
 	}
+	if err := f.checkTexts(); err != nil {
+		return err
+	}
 	payloads, err := c.payloads(f)
 	if err != nil {
 		return err

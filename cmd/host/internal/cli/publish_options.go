@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -67,6 +68,22 @@ func (o *publishOptions) given(cmd *cobra.Command) error {
 			return usage(fmt.Errorf("--fence: %w", err))
 		}
 		o.fence = &fence
+	}
+	return nil
+}
+
+// checkTexts refuses what JSON can't carry: it would be sent as other bytes, and two idempotency keys could become one.
+func (f *publishFlags) checkTexts() error {
+	o := &f.options.flags
+	for name, texts := range map[string][]string{
+		"content-type": {f.contentType}, "metadata": f.metadata, "deadline": {o.deadline}, "idempotency-key": {o.key},
+		"ordering-key": {o.orderingKey}, "fence": {o.fence}, "target": {o.target}, "feature": o.features,
+	} {
+		for _, s := range texts {
+			if !utf8.ValidString(s) {
+				return usage(fmt.Errorf("--%s %q: want UTF-8; only a payload may be other bytes", name, s))
+			}
+		}
 	}
 	return nil
 }

@@ -100,7 +100,7 @@ func (c *command) root(began *bool) *cobra.Command {
 	flags.StringVarP(&c.format, "output", "o", formatTable, "table, json, yaml or name")
 	root.AddCommand(
 		c.runCommand(), c.devCommand(), c.demoCommand(), c.newCommand(), c.buildCommand(), c.validateCommand(), c.invokeCommand(), c.publishCommand(),
-		c.applyCommand(), c.diffCommand(), c.historyCommand(), c.rollbackCommand(), c.promoteCommand(),
+		c.applyCommand(), c.diffCommand(), c.rehearseCommand(), c.historyCommand(), c.rollbackCommand(), c.promoteCommand(),
 		c.topicsCommand(), c.peekCommand(), c.tailCommand(), c.replayCommand(),
 		c.pauseCommand(), c.resumeCommand(), c.drainCommand(), c.groupsCommand(), c.policyCommand(), c.tenantsCommand(), c.getCommand(),
 		c.dlqCommand(), c.quarantineCommand(), c.fencesCommand(), c.keysCommand(), c.backupCommand(), c.restoreCommand(), c.versionCommand(),
@@ -135,8 +135,12 @@ func (c *command) printError(err error) {
 
 // hintOf says what would be right where the error alone doesn't.
 func hintOf(err error) string {
+	var unreachable *client.UnreachableError
 	switch ExitCode(err) {
 	case ExitUnreachable:
+		if errors.As(err, &unreachable) && unreachable.Remote {
+			return "want the host:port of its listen.admin_http in --server, and a way there"
+		}
 		return "start one with `longshore run`, or name its socket with --socket or its data folder with --data-dir"
 	case ExitUsage:
 		var use usageError

@@ -249,19 +249,19 @@ func (a *Admin) DiscardQuarantined(ctx context.Context, tenant, topic string, f 
 
 // Policy returns the policy in force on a topic.
 func (a *Admin) Policy(ctx context.Context, tenant, topic string) (out wire.PolicyView, err error) {
-	err = a.call(ctx, http.MethodGet, topicPath(tenant, topic, "/policy"), nil, &out)
+	out.Tag, err = a.callTagged(ctx, http.MethodGet, topicPath(tenant, topic, "/policy"), "", nil, &out)
 	return out, err
 }
 
-// SetPolicy sets the bounds that c gives.
-func (a *Admin) SetPolicy(ctx context.Context, tenant, topic string, c wire.PolicyChange) (out wire.PolicyView, err error) {
-	err = a.call(ctx, http.MethodPatch, topicPath(tenant, topic, "/policy"), c, &out)
+// SetPolicy sets the bounds that c gives. tag, if it isn't "", must be that of the policy in force.
+func (a *Admin) SetPolicy(ctx context.Context, tenant, topic, tag string, c wire.PolicyChange) (out wire.PolicyView, err error) {
+	out.Tag, err = a.callTagged(ctx, http.MethodPatch, topicPath(tenant, topic, "/policy"), tag, c, &out)
 	return out, err
 }
 
-// UnsetPolicy goes back to the host config's policy.
-func (a *Admin) UnsetPolicy(ctx context.Context, tenant, topic string) (out wire.PolicyView, err error) {
-	err = a.call(ctx, http.MethodDelete, topicPath(tenant, topic, "/policy"), nil, &out)
+// UnsetPolicy goes back to the host config's policy. tag, if it isn't "", must be that of the policy in force.
+func (a *Admin) UnsetPolicy(ctx context.Context, tenant, topic, tag string) (out wire.PolicyView, err error) {
+	out.Tag, err = a.callTagged(ctx, http.MethodDelete, topicPath(tenant, topic, "/policy"), tag, nil, &out)
 	return out, err
 }
 

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"strings"
@@ -27,6 +28,7 @@ const (
 // UnreachableError says that no host answers at an address.
 type UnreachableError struct {
 	Address string
+	Remote  bool // the address is one of TCP, and no socket of this machine
 	Err     error
 }
 
@@ -60,25 +62,43 @@ func newCaller(base, address, network, dial string) caller {
 
 // call sends in as JSON, if it isn't nil, and reads the answer into out.
 func (c caller) call(ctx context.Context, method, path string, in, out any) error {
+	_, err := c.callTagged(ctx, method, path, "", in, out)
+	return err
+}
+
+// callTagged is call of what has a tag: tag, if it isn't "", must be the one that it has, and "*" is any. It returns the tag
+// of what is answered; "" is none.
+func (c caller) callTagged(ctx context.Context, method, path, tag string, in, out any) (string, error) {
 	var body []byte
 	if in != nil {
 		var err error
 		if body, err = json.Marshal(in); err != nil {
-			return fmt.Errorf("encode the request: %w", err)
+			return "", fmt.Errorf("encode the request: %w", err)
 		}
 	}
-	return c.send(ctx, method, path, "application/json", body, out)
+	header := http.Header{"Content-Type": {"application/json"}}
+	switch tag {
+	case "":
+	case "*":
+		header.Set("If-Match", tag)
+	default:
+		header.Set("If-Match", `"`+strings.Trim(tag, `"`)+`"`)
+	}
+	answer, err := c.send(ctx, method, path, header, body, out)
+	return strings.Trim(answer.Get("ETag"), `"`), err
 }
 
-func (c caller) send(ctx context.Context, method, path, contentType string, body []byte, out any) error {
+// send sends a request with a header of its own, reads the answer into out, and returns the answer's header.
+func (c caller) send(ctx context.Context, method, path string, header http.Header, body []byte, out any) (http.Header, error) {
 	req, err := c.request(ctx, method, path, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if len(body) > 0 {
-		req.Header.Set("Content-Type", contentType)
+	if len(body) == 0 {
+		header.Del("Content-Type")
 	}
-	return c.exchange(c.http, req, out)
+	maps.Copy(req.Header, header)
+	return c.exchange(req, out)
 }
 
 // request makes a request.
@@ -93,24 +113,24 @@ func (c caller) request(ctx context.Context, method, path string, body io.Reader
 	return req, nil
 }
 
-// exchange sends a request and reads the answer into out.
-func (c caller) exchange(by *http.Client, req *http.Request, out any) error {
-	resp, err := by.Do(req) //nolint:gosec // which host to call is the user's to say
+// exchange sends a request, reads the answer into out, and returns the answer's header.
+func (c caller) exchange(req *http.Request, out any) (http.Header, error) {
+	resp, err := c.http.Do(req) //nolint:gosec // which host to call is the user's to say
 	if err != nil {
-		return c.transportError(req.Context(), err)
+		return nil, c.transportError(req.Context(), err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, answerBytes))
 	if err != nil {
-		return c.transportError(req.Context(), err)
+		return nil, c.transportError(req.Context(), err)
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
-		return problemOf(resp, raw)
+		return resp.Header, problemOf(resp, raw)
 	}
 	if err := json.Unmarshal(raw, out); err != nil {
-		return fmt.Errorf("the answer of %s is not as expected: %w", c.address, err)
+		return resp.Header, fmt.Errorf("the answer of %s is not as expected: %w", c.address, err)
 	}
-	return nil
+	return resp.Header, nil
 }
 
 // stream copies an answer that may take any time to w.
@@ -196,7 +216,7 @@ func (c caller) transportError(ctx context.Context, err error) error {
 	}
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
-		return &UnreachableError{Address: c.address, Err: op.Err}
+		return &UnreachableError{Address: c.address, Remote: op.Net != "unix", Err: op.Err}
 	}
 	return fmt.Errorf("call %s: %w", c.address, err)
 }

@@ -25,6 +25,6 @@ func (d *Data) PublishBatch(ctx context.Context, topic string, msgs []wire.NewMe
 		return nil, fmt.Errorf("encode the batch: %w", err)
 	}
 	var out wire.Published
-	err = d.send(ctx, http.MethodPost, "/v1/topics/"+url.PathEscape(topic)+"/messages", wire.BatchContentType, body, &out)
+	_, err = d.send(ctx, http.MethodPost, "/v1/topics/"+url.PathEscape(topic)+"/messages", http.Header{"Content-Type": {wire.BatchContentType}}, body, &out)
 	return out.Receipts, err
 }

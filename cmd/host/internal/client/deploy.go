@@ -1,9 +1,7 @@
 package client
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -40,26 +38,28 @@ func deployments(tenant string) string {
 }
 
 // Apply makes a manifest what runs: of a tenant, or with "" of the whole host. tag, if it isn't "", must be that of what runs.
-func (a *Admin) Apply(ctx context.Context, tenant, tag string, m wire.Apply) (out wire.Deployed, err error) {
-	err = a.deploy(ctx, deployments(tenant), tag, m, &out)
-	return out, err
+func (a *Admin) Apply(ctx context.Context, tenant, tag string, m wire.Apply) (wire.Deployed, error) {
+	return a.deploy(ctx, deployments(tenant), tag, m)
 }
 
 // Rollback makes an earlier version of a tenant run again.
-func (a *Admin) Rollback(ctx context.Context, tenant, tag string, r wire.Rollback) (out wire.Deployed, err error) {
-	err = a.deploy(ctx, deployments(tenant)+"/rollback", tag, r, &out)
-	return out, err
+func (a *Admin) Rollback(ctx context.Context, tenant, tag string, r wire.Rollback) (wire.Deployed, error) {
+	return a.deploy(ctx, deployments(tenant)+"/rollback", tag, r)
 }
 
 // Promote gives canaries of a tenant all messages.
-func (a *Admin) Promote(ctx context.Context, tenant, tag string, p wire.Promote) (out wire.Deployed, err error) {
-	err = a.deploy(ctx, deployments(tenant)+"/promote", tag, p, &out)
+func (a *Admin) Promote(ctx context.Context, tenant, tag string, p wire.Promote) (wire.Deployed, error) {
+	return a.deploy(ctx, deployments(tenant)+"/promote", tag, p)
+}
+
+func (a *Admin) deploy(ctx context.Context, path, tag string, in any) (out wire.Deployed, err error) {
+	out.Tag, err = a.patient().callTagged(ctx, http.MethodPost, path, tag, in, &out)
 	return out, err
 }
 
 // Deployments returns what runs of all tenants, or the versions that are kept of one.
 func (a *Admin) Deployments(ctx context.Context, tenant string) (out wire.VersionList, err error) {
-	err = a.call(ctx, http.MethodGet, deployments(tenant), nil, &out)
+	out.Tag, err = a.callTagged(ctx, http.MethodGet, deployments(tenant), "", nil, &out)
 	return out, err
 }
 
@@ -73,24 +73,21 @@ func (a *Admin) MissingModules(ctx context.Context, tenant string, digests []str
 // UploadModule uploads a module of a tenant.
 func (a *Admin) UploadModule(ctx context.Context, tenant, digest string, wasm []byte) error {
 	var out wire.Modules
-	return a.send(ctx, http.MethodPut, modules(tenant)+"/"+digest, wire.ModuleContentType, wasm, &out)
+	_, err := a.send(ctx, http.MethodPut, modules(tenant)+"/"+digest, http.Header{"Content-Type": {wire.ModuleContentType}}, wasm, &out)
+	return err
 }
 
 func modules(tenant string) string { return "/admin/v1/tenants/" + url.PathEscape(tenant) + "/modules" }
 
-// deploy sends a request that may take long.
-func (a *Admin) deploy(ctx context.Context, path, tag string, in, out any) error {
-	body, err := json.Marshal(in)
-	if err != nil {
-		return fmt.Errorf("encode the request: %w", err)
-	}
-	req, err := a.request(ctx, http.MethodPost, path, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if tag != "" {
-		req.Header.Set("If-Match", `"`+tag+`"`)
-	}
-	return a.exchange(&http.Client{Transport: a.http.Transport, Timeout: deployTimeout}, req, out)
+// patient returns a caller that waits for what may take long.
+func (a *Admin) patient() caller {
+	c := a.caller
+	c.http = &http.Client{Transport: a.http.Transport, Timeout: deployTimeout}
+	return c
+}
+
+// Rehearse asks what a manifest would make of messages that are there. Nothing is deployed.
+func (a *Admin) Rehearse(ctx context.Context, tenant string, q wire.Rehearse) (out wire.Rehearsed, err error) {
+	_, err = a.patient().callTagged(ctx, http.MethodPost, deployments(tenant)+"/rehearse", "", q, &out)
+	return out, err
 }

@@ -20,12 +20,19 @@ import (
 // Who is who asks for a deployment.
 type Who struct {
 	Subject string
-	Tenant  string // whose consumers alone it is about; "" is the whole host
-	IfMatch string // tag that what runs must have; "" is any
+	Tenant  string   // whose consumers alone it is about; "" is the whole host
+	IfMatch []string // tags of which one what runs must have; nil is any
 }
 
-// ErrChanged says that something else runs than whoever asks has seen.
-var ErrChanged = errors.New("something else was deployed in the meantime: look at it with `longshore diff`, then try again")
+// ChangedError says that something else runs than whoever asks has seen.
+type ChangedError struct {
+	Tag string // of what runs
+}
+
+// Error implements error.
+func (e *ChangedError) Error() string {
+	return "something else was deployed in the meantime, with the tag " + e.Tag + ": look at it with `longshore diff`, then try again"
+}
 
 // What a version came from.
 const (
@@ -48,19 +55,23 @@ func (d *Deployer) Apply(ctx context.Context, who Who, a wire.Apply) (*wire.Depl
 	if err := d.match(who); err != nil {
 		return nil, err
 	}
-	file := filepath.Base(a.File)
-	if a.File == "" {
-		file = "manifest"
-	}
-	plan, err := config.ParseManifest(file, []byte(a.Manifest), d.Host)
+	plan, err := d.planOf(a.File, a.Manifest)
 	if err != nil {
 		return nil, err
 	}
 	if faults := d.modulesOf(plan, who, a.Modules); len(faults) > 0 {
 		return nil, faults
 	}
-	m := manifest{plan: plan, modules: a.Modules, what: whatApply + " " + file}
+	m := manifest{plan: plan, modules: a.Modules, what: whatApply + " " + plan.File}
 	return d.deploy(ctx, who, m, a.DryRun)
+}
+
+// planOf resolves a manifest that was sent. The file is what faults call it.
+func (d *Deployer) planOf(file, text string) (*config.Plan, error) {
+	if file == "" {
+		file = "manifest"
+	}
+	return config.ParseManifest(filepath.Base(file), []byte(text), d.Host)
 }
 
 // manifest is a plan with the digests of its modules, by path, and where it comes from.
@@ -80,8 +91,8 @@ func (m *manifest) find(n name) *config.Consumer {
 }
 
 func (d *Deployer) match(who Who) error {
-	if who.IfMatch != "" && who.IfMatch != d.tag(who.tenants()...) {
-		return ErrChanged
+	if tag := d.tag(who.tenants()...); who.IfMatch != nil && !slices.Contains(who.IfMatch, tag) {
+		return &ChangedError{tag}
 	}
 	return nil
 }

@@ -35,6 +35,8 @@ type Options struct {
 	Lanes func(ctx context.Context, consumers []config.Consumer) error
 	// Swap is Dispatcher.Swap.
 	Swap func(ctx context.Context, consumers []dispatcher.Consumer) error
+	// Rehearse is Dispatcher.NewRehearsal.
+	Rehearse func(next dispatcher.Consumer) (*dispatcher.Rehearsal, error)
 }
 
 // Deployer decides what runs on a host. It is safe for concurrent use; one deployment is made at a time.
@@ -44,6 +46,8 @@ type Deployer struct {
 	current map[string]*Version // by tenant
 	running map[name]*piece
 	unkept  map[string][]byte // modules that the disk had no room for, by digest
+
+	rehearsals rehearsals
 }
 
 // name tells consumers apart.
@@ -102,7 +106,9 @@ func (d *Deployer) tag(tenants ...string) string {
 	}
 	h := sha256.New()
 	for _, tenant := range tenants {
-		_, _ = fmt.Fprintf(h, "%s %d\n", tenant, d.current[tenant].number()) // a hash takes everything
+		if v := d.current[tenant]; v != nil {
+			_, _ = fmt.Fprintf(h, "%s %d %s\n", tenant, v.Number, v.Digest()) // a hash takes everything
+		}
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }

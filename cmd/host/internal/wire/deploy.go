@@ -22,7 +22,7 @@ type Promote struct {
 
 // Deployed says what a deployment came to, or would come to.
 type Deployed struct {
-	Tag      string    `json:"tag" doc:"names what runs: give it in If-Match"`
+	Tag      string    `json:"-"` // names what runs; it travels as the header ETag
 	Versions []Version `json:"versions" doc:"what runs now, of each tenant that it is about"`
 	Changes  []Change  `json:"changes"`
 }
@@ -50,7 +50,7 @@ type DeployedConsumer struct {
 
 // VersionList is the history of a tenant, newest first.
 type VersionList struct {
-	Tag      string    `json:"tag"`
+	Tag      string    `json:"-"` // names what runs; it travels as the header ETag
 	Versions []Version `json:"versions"`
 }
 

@@ -40,6 +40,8 @@ type Problem struct {
 
 	// RetryAfterSeconds is at least 1 where trying again later helps, else 0. It travels as the Retry-After header as well.
 	RetryAfterSeconds int `json:"retry_after_seconds,omitempty"`
+	// CurrentTag is the tag that If-Match would have had to name. It travels as the ETag header as well.
+	CurrentTag string `json:"current_tag,omitempty"`
 	// Errors lists the faults of a request that was refused by its schema.
 	Errors []ProblemError `json:"errors,omitempty"`
 }

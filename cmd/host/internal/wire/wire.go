@@ -244,6 +244,7 @@ type PolicyTime struct {
 
 // PolicyView is the policy in force on a topic.
 type PolicyView struct {
+	Tag               string      `json:"-"` // names it; it travels as the header ETag
 	MaxDepth          PolicyValue `json:"max_depth" doc:"messages not yet settled"`
 	MaxRatePerSec     PolicyValue `json:"max_rate_per_sec" doc:"messages published in a second"`
 	MaxMessageBytes   PolicyValue `json:"max_message_bytes" doc:"payload bytes of a message"`
