@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,13 +17,23 @@ import (
 type extends struct {
 	Queue
 	began time.Time
+	mu    sync.Mutex
 	all   map[uint64][]time.Duration
 	fail  func(position uint64) error
 }
 
 func (q *extends) Extend(_ context.Context, l substrate.Lease, d time.Duration) (time.Time, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.all[l.Position] = append(q.all[l.Position], time.Since(q.began))
 	return time.Now().Add(d), q.fail(l.Position)
+}
+
+// tries returns how often a lease was to be extended.
+func (q *extends) tries(position uint64) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.all[position])
 }
 
 func TestLeases(t *testing.T) {
@@ -77,7 +88,7 @@ func TestLeases(t *testing.T) {
 			time.Sleep(d - time.Millisecond)
 			synctest.Wait()
 			require.False(t, held[0].lost())
-			require.Greater(t, len(q.all[0]), 3, "it is tried again and again")
+			require.Greater(t, q.tries(0), 3, "it is tried again and again")
 			time.Sleep(time.Millisecond)
 			synctest.Wait()
 			require.True(t, held[0].lost())
