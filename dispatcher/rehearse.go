@@ -99,15 +99,15 @@ func (r *Rehearsal) Now() (Consumer, bool) {
 func (r *Rehearsal) Run(ctx context.Context, messages []substrate.Delivery) (now, next []Rehearsed, err error) {
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
-	unwatch := context.AfterFunc(r.stop, func() { cut(ErrStopped) })
+	unwatch := context.AfterFunc(r.stop, func() { cut(ErrStopped) }) //nolint:contextcheck // it watches the dispatcher's
 	defer unwatch()
 	p := phases{stop: ctx, claim: ctx, run: ctx, settle: ctx}
 	if r.now != nil {
-		if now, err = r.now.rehearse(p, messages); err != nil {
+		if now, err = r.now.rehearse(p, messages); err != nil { //nolint:contextcheck // leases have a context of their own
 			return nil, nil, err
 		}
 	}
-	if next, err = r.next.rehearse(p, messages); err != nil {
+	if next, err = r.next.rehearse(p, messages); err != nil { //nolint:contextcheck // as above
 		return nil, nil, err
 	}
 	return now, next, nil

@@ -28,7 +28,7 @@ type replayQuery struct {
 
 // addEvents registers what streams messages.
 func (a *admin) addEvents() {
-	streams := make(chan struct{}, AdminStreams)
+	streams := newSlots()
 	addStream(a, streams, topicRoute+"/tail", "tail", "Messages as they are published", a.tail)
 	addStream(a, streams, topicRoute+"/replay", "replay", "Messages that are stored, whether they are done or not", a.replay)
 }
@@ -37,7 +37,7 @@ func (a *admin) addEvents() {
 type send func(ctx context.Context, s *eventStream) error
 
 // addStream registers an operation that answers with a stream of events. open does what can be refused.
-func addStream[I any](a *admin, streams chan struct{}, path, id, summary string, open func(context.Context, *I) (send, error)) {
+func addStream[I any](a *admin, streams *slots, path, id, summary string, open func(context.Context, *I) (send, error)) {
 	event := a.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[wire.Event](), true, "")
 	huma.Register(a.api, huma.Operation{
 		OperationID: id, Method: http.MethodGet, Path: path, Summary: summary,
@@ -46,18 +46,17 @@ func addStream[I any](a *admin, streams chan struct{}, path, id, summary string,
 			Content:     map[string]*huma.MediaType{wire.EventsContentType: {Schema: event}},
 		}},
 	}, func(ctx context.Context, in *I) (*huma.StreamResponse, error) {
-		select {
-		case streams <- struct{}{}:
-		default:
+		giveBack, ok := streams.take(ctx)
+		if !ok {
 			return nil, a.refusal(later(problem(http.StatusServiceUnavailable, wire.CodeBusy, "too many tails and replays are open"), time.Second))
 		}
 		run, err := open(ctx, in)
 		if err != nil {
-			<-streams
+			giveBack()
 			return nil, a.refusal(err)
 		}
 		return &huma.StreamResponse{Body: func(ctx huma.Context) {
-			defer func() { <-streams }()
+			defer giveBack()
 			r, w := humago.Unwrap(ctx)
 			a.stream(id, run, r, w)
 		}}, nil

@@ -339,7 +339,9 @@ func TestCompare(t *testing.T) {
 		"replies": {replies("a"), replies("b"), wire.OtherOutputs, []string{"replies"}, false, false},
 		"values": {
 			values(substrate.ValueWrite{Key: "k", Data: []byte("1")}), values(substrate.ValueWrite{Key: "k", Delete: true}),
-			wire.OtherOutputs, []string{"values"}, false, false,
+			wire.OtherOutputs,
+			[]string{"values"},
+			false, false,
 		},
 		"reason":  {ends("bury", "timeout", false), ends("bury", "out-of-fuel", false), wire.OtherVerdict, []string{"reason"}, false, false},
 		"fixed":   {ends("bury", "timeout", false), handled, wire.OtherVerdict, []string{"verdict", "reason"}, true, false},

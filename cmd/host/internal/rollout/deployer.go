@@ -298,7 +298,7 @@ func (d *Deployer) commit(ctx context.Context, pieces []*piece, c change) (err e
 		return err
 	}
 	kept := c.next
-	if err := d.keep(kept); err != nil {
+	if err := d.Store.AddAll(kept); err != nil {
 		if !c.unkept {
 			return err
 		}
@@ -357,16 +357,6 @@ func (d *Deployer) lanes(pieces []*piece) (out []config.Consumer) {
 
 // numberAfter returns the number of the next version of a tenant.
 func (d *Deployer) numberAfter(tenant string) int { return d.current[tenant].number() + 1 }
-
-// keep keeps versions, all or none.
-func (d *Deployer) keep(next []*Version) error {
-	for i, v := range next {
-		if err := d.Store.Add(v); err != nil {
-			return errors.Join(fmt.Errorf("keep version %d of tenant %s: %w", v.Number, v.Tenant, err), d.forget(next[:i]))
-		}
-	}
-	return nil
-}
 
 func (d *Deployer) forget(versions []*Version) error {
 	var errs []error

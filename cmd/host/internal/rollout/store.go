@@ -55,6 +55,9 @@ func OpenStore(dir string) (*Store, error) {
 	if err := s.removeUnfinished(); err != nil {
 		return nil, err
 	}
+	if err := s.finishTogether(); err != nil {
+		return nil, err
+	}
 	if err := s.readAll(); err != nil {
 		return nil, err
 	}
