@@ -60,10 +60,7 @@ func (k *leases) add(l *lease, granted substrate.Lease, since time.Time, onLost 
 	k.all = append(k.all, l)
 	k.held++
 	if k.half == nil {
-		k.half = time.AfterFunc(time.Until(since.Add(k.duration/2)), func() {
-			defer close(k.ended)
-			k.keep()
-		})
+		k.half = time.AfterFunc(time.Until(since.Add(k.duration/2)), k.keep)
 	}
 }
 
@@ -97,6 +94,7 @@ func (l *lease) letGo() {
 
 // keep extends the leases at half of their time until none is held, or ctx is done.
 func (k *leases) keep() {
+	defer close(k.ended)
 	for failures := 0; ; {
 		next, failed := k.extendDue()
 		wait := time.Until(next)
