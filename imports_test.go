@@ -25,6 +25,7 @@ var layers = []struct {
 	{"limits", nil},
 	{"signedctx", []string{"limits"}},
 	{"substrate/internal/failpoint", nil},
+	{"substrate/internal/store", []string{"limits", "substrate/internal/failpoint", "substrate/internal/payload"}},
 	{"substrate/internal", []string{"limits", "substrate/internal/failpoint"}},
 	{"substrate", []string{"limits", "substrate/internal"}},
 	{"wasi/messaging", []string{"limits"}},

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -39,6 +40,7 @@ type errand struct {
 	ThenPoint, ThenFault string // armed when Point fires
 	Small                bool   // the disk is nearly full for a moment, so that the store gives space back
 	Bulk                 bool   // large messages come and go before the work begins
+	Blocks               bool   // messages that fill large blocks come and go beside the work
 }
 
 // outcome is how a process that did not die says that it did its errand.
@@ -98,6 +100,11 @@ func (e *errand) do(o *outcome) error {
 			return err
 		}
 	}
+	if e.Blocks && e.Small {
+		if err := wearBlocks(ctx, l); err != nil {
+			return err
+		}
+	}
 	if e.Phase == "work" {
 		fired = e.arm("work")
 	}
@@ -134,9 +141,72 @@ func (e *errand) work(ctx context.Context, w *workload, fired <-chan struct{}, f
 		defer close(done)
 		e.watch(ctx, w, fired, free, cancel)
 	}()
+	var others sync.WaitGroup
+	if e.Blocks {
+		others.Go(func() { blocksComeAndGo(ctx, w.log) })
+	}
 	w.run(ctx, e.Seed)
 	cancel()
+	others.Wait()
 	<-done
+}
+
+// blocksTenant is whose blocks come and go: nothing of it is recorded.
+const (
+	blocksTenant = "blocks-only"
+	blocksBatch  = 40 // messages
+)
+
+// wearBlocks stores blocks, most of whose messages are acknowledged then.
+func wearBlocks(ctx context.Context, l *Log) error {
+	const batches, left = 40, 10
+	for range batches {
+		if err := publishBatch(ctx, l); err != nil {
+			return err
+		}
+	}
+	if err := l.submit(ctx, &request{}); err != nil {
+		return err
+	}
+	for range batches - left {
+		if err := ackBatch(ctx, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// blocksComeAndGo publishes messages, most of which are acknowledged once others came, until ctx ends or the log fails.
+func blocksComeAndGo(ctx context.Context, l *Log) {
+	const keep = 10 // batches
+	for n := 0; ; n++ {
+		if publishBatch(ctx, l) != nil || n > keep && n%keep > 0 && ackBatch(ctx, l) != nil {
+			return
+		}
+	}
+}
+
+func publishBatch(ctx context.Context, l *Log) error {
+	msgs := make([]Message, blocksBatch)
+	for i := range msgs {
+		msgs[i] = Message{ID: l.MintID(), Tenant: blocksTenant, Topic: "blocks", Payload: make([]byte, 5*limits.KiB)}
+	}
+	_, err := l.Publish(ctx, msgs...)
+	return err
+}
+
+func ackBatch(ctx context.Context, l *Log) error {
+	r := claimRequest("blocks", blocksBatch)
+	r.Tenant = blocksTenant
+	got, err := l.Claim(ctx, r)
+	if err != nil {
+		return err
+	}
+	var s []Settlement
+	for _, d := range got.Deliveries {
+		s = append(s, Settlement{Lease: d.Lease, Verdict: Ack})
+	}
+	return l.Settle(ctx, s, nil)
 }
 
 func (e *errand) watch(ctx context.Context, w *workload, fired <-chan struct{}, free *atomic.Uint64, cancel func()) {

@@ -23,6 +23,7 @@ type trial struct {
 	most         int    // the fault comes at a hit up to this one
 	noError      bool   // the point can't fail
 	small, bulk  bool   // as in errand
+	blocks       bool   // as in errand
 	after        string // the point is hit only after an error at this one
 }
 
@@ -53,6 +54,14 @@ var trials = []trial{
 	{point: "reclaim.flatten", phase: "work", most: 1, small: true},
 	{point: "reclaim.collect", phase: "work", most: 1, small: true},
 	{point: "reclaim.rewritten", phase: "work", most: 1, small: true, bulk: true},
+	{point: "reclaim.move", phase: "work", most: 1, small: true, blocks: true},
+	{point: "reclaim.moved", phase: "work", most: 1, small: true, blocks: true},
+	{point: "payload.create", phase: "work", most: 1, blocks: true},
+	{point: "payload.write", phase: "work", most: 10, blocks: true},
+	{point: "payload.written", phase: "work", most: 10, blocks: true},
+	{point: "payload.sync", phase: "work", most: 10, blocks: true},
+	{point: "payload.sync-folder", phase: "work", most: 1, blocks: true},
+	{point: "payload.remove", phase: "work", most: 1, small: true, blocks: true},
 
 	{point: "behind.cut", phase: "close", most: 1},
 	{point: "store.early", phase: "close", most: 1},
@@ -122,7 +131,7 @@ func (tr *trial) try(t *testing.T, fault string, rng *rand.Rand) bool {
 	t.Helper()
 	e := errand{
 		Dir: proofDir(t), Seed: rng.Uint64(), Millis: 10_000,
-		Point: tr.point, Phase: tr.phase, Fault: fault, Nth: 1 + rng.IntN(tr.most), Small: tr.small, Bulk: tr.bulk,
+		Point: tr.point, Phase: tr.phase, Fault: fault, Nth: 1 + rng.IntN(tr.most), Small: tr.small, Bulk: tr.bulk, Blocks: tr.blocks,
 	}
 	var acts []act
 	if tr.phase == "open" {

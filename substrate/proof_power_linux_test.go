@@ -214,14 +214,15 @@ func TestProofLostPowerFindsSyncsThatAreMissing(t *testing.T) {
 	for name, p := range map[string]powerCut{
 		"OfTheStoreBeforeASegmentIsReleased": {deaf: ".mem", moment: "segment"},
 		"OfTheJournal":                       {deaf: "/seg-0", moment: "sync", skip: 120}, // while that is the only one
+		"OfPayloadsBeforeTheirCheckpoint":    {deaf: ".pay", moment: "time", plan: proofPlan{Profile: "bulk"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			until, seed := proofUntil(t), proofSeed(t)
 			random := rand.New(rand.NewPCG(seed, 0))
-			for round := 0; round < 15 || time.Now().Before(until); round++ {
+			for round := 0; round < 40 || time.Now().Before(until); round++ {
 				p := p
 				p.random, p.folder = random, t.TempDir()
-				p.plan = proofPlan{Role: "work", Segment: testSegment, Seed: random.Uint64(), Trace: true}
+				p.plan = proofPlan{Role: "work", Segment: testSegment, Seed: random.Uint64(), Trace: true, Profile: p.plan.Profile}
 				p.run(t)
 				if wrong := p.check(t, newProofLedger()); len(wrong) > 0 {
 					t.Logf("found in round %d: %.300s", round+1, wrong[0])

@@ -33,13 +33,17 @@ type plan struct {
 	opens       int
 	atMostQuiet time.Duration // before a round
 	payload     []byte        // of all messages; nobody changes it
+	only        string        // a job, or a load, that alone is measured; "" for all
 }
 
 func main() {
 	short := flag.Bool("short", false, "measure less, in less than a minute")
+	only := flag.String("only", "", "measure only this `job` (claims, publish, cycle, delay, million, parked), or only the publishes of this load (c1, c64, …)")
 	profiles := flag.String("profile", "", "write CPU profiles of the log into this `folder` instead of measuring")
 	flag.Parse()
-	if err := run(context.Background(), newPlan(*short), *profiles); err != nil {
+	p := newPlan(*short)
+	p.only = *only
+	if err := run(context.Background(), p, *profiles); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -69,16 +73,40 @@ func run(ctx context.Context, p plan, profiles string) (err error) {
 	if profiles != "" {
 		return p.profiles(ctx, dir, profiles)
 	}
-	jobs := []func(context.Context, string) error{p.claimsAt100k, p.publishing, p.cycling, p.delays}
-	if !p.short {
-		jobs = append(jobs, p.atMillion, p.besideParked)
-	}
-	for i, job := range jobs {
-		if err := p.apart(ctx, fmt.Sprintf("%s/%d", dir, i), job); err != nil {
+	ran := false
+	for i, job := range p.jobs() {
+		if p.only != "" && p.only != job.name {
+			continue
+		}
+		if err := p.apart(ctx, fmt.Sprintf("%s/%d", dir, i), job.run); err != nil {
 			return err
 		}
+		ran = true
+	}
+	if !ran {
+		return fmt.Errorf("there is no job or load %q", p.only)
 	}
 	return nil
+}
+
+// job is one thing to measure, in a folder of its own.
+type job struct {
+	name string
+	run  func(context.Context, string) error
+}
+
+// jobs are what there is to measure. A load that is named alone is the publishing job with nothing but that.
+func (p plan) jobs() []job {
+	jobs := []job{{"claims", p.claimsAt100k}, {"publish", p.publishing}, {"cycle", p.cycling}, {"delay", p.delays}}
+	if !p.short {
+		jobs = append(jobs, job{"million", p.atMillion}, job{"parked", p.besideParked})
+	}
+	for _, l := range p.loads() {
+		if l.name == p.only {
+			jobs = append(jobs, job{l.name, p.publishing})
+		}
+	}
+	return jobs
 }
 
 // apart runs a job in a folder of its own and leaves nothing on the disk for the next.

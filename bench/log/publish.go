@@ -107,6 +107,9 @@ func (p plan) publishing(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	for _, l := range p.loads() {
+		if p.only != "" && p.only != "publish" && p.only != l.name {
+			continue
+		}
 		s, err := p.rounds(ctx, l, targets)
 		if err != nil {
 			return fmt.Errorf("%s: %w", l.name, err)

@@ -11,7 +11,7 @@ import (
 // TestPointsAreCompiledAwayWithoutTheirTag reads the machine code of a package that hits points.
 func TestPointsAreCompiledAwayWithoutTheirTag(t *testing.T) {
 	calls := func(tags string) int {
-		cmd := exec.CommandContext(t.Context(), "go", "build", "-tags", tags, "-gcflags=-S", "../journal", "../store")
+		cmd := exec.CommandContext(t.Context(), "go", "build", "-tags", tags, "-gcflags=-S", "../journal", "../payload", "../store")
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		return bytes.Count(out, []byte("internal/failpoint.Hit(SB)"))

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/substrate/internal/payload"
 )
 
 // Messages that are written together are merged, topic by topic, into blocks of consecutive ones: an entry for each would
@@ -18,6 +19,7 @@ const (
 	blockMessages   = 1_024            // so that the bits of what is done fit the least that a deletion is reckoned at
 	blockMinimum    = 4                // messages: fewer are stored one by one
 	blockedMaxBytes = limits.InlinePayloadBytes
+	placedMinBytes  = valueThreshold // of the records of a block that are kept in a file of their own; they fill pages
 )
 
 // block is what is kept in memory of a block. Its writer alone looks at live and done; the rest never changes.
@@ -25,7 +27,16 @@ type block struct {
 	first, last uint64 // positions
 	count       uint16 // messages
 	live        uint16 // of them, those that are not deleted
+	file        uint32 // of the payload files, that its records are in; 0 if they are in the database
+	bytes       uint32 // of them
 	done        []byte // a bit for each that is deleted; nil if none is
+}
+
+// listing is what stands under a block's key: where each message is among the block's records, and where those are, if they
+// are not in the database.
+type listing struct {
+	places []place
+	at     payload.Place
 }
 
 // dense reports whether the block's messages have all positions from first to last.
@@ -51,8 +62,32 @@ type place struct {
 	start, end int // of its record among the block's records
 }
 
-// contents of a block: what stands under its key, as a list of how far a position is from the one before, and the length
-// of its record.
+func newBlock(c listing) *block {
+	n := uint16(len(c.places)) // at most blockMessages
+	return &block{
+		first: c.places[0].position, last: c.places[n-1].position, count: n, live: n, file: c.at.File, bytes: uint32(c.at.Bytes),
+	}
+}
+
+// sealListing returns what stands under a block's key, as a record: a list of how far a position is from the one before,
+// and the length of its message's record; and, if they are not in the database, where those are.
+func sealListing(key []byte, c listing) []byte {
+	r := seal(key, c.append(nil))
+	if c.at.File != 0 {
+		r[0] = placedVersion
+	}
+	return r
+}
+
+func (c listing) append(b []byte) []byte {
+	b = appendPlaces(b, c.places)
+	if c.at.File != 0 {
+		b = binary.AppendUvarint(b, uint64(c.at.File))
+		b = binary.AppendUvarint(b, uint64(c.at.Offset))
+	}
+	return b
+}
+
 func appendPlaces(b []byte, places []place) []byte {
 	b = binary.AppendUvarint(b, uint64(len(places)))
 	last := places[0].position
@@ -64,8 +99,8 @@ func appendPlaces(b []byte, places []place) []byte {
 	return b
 }
 
-// parsePlaces returns the places of the block that begins at first, or ok = false if body holds no such list.
-func parsePlaces(first uint64, body []byte) (places []place, ok bool) {
+// parseListing returns the contents of the block that begins at first, or ok = false if body holds none.
+func parseListing(first uint64, body []byte) (c listing, ok bool) {
 	next := func() uint64 {
 		v, n := binary.Uvarint(body)
 		if n <= 0 {
@@ -77,20 +112,29 @@ func parsePlaces(first uint64, body []byte) (places []place, ok bool) {
 	}
 	n := next()
 	if n == 0 || n > blockMessages || uint64(len(body)) < 2*n {
-		return nil, false
+		return listing{}, false
 	}
-	places = make([]place, n)
+	places := make([]place, n)
 	position, end := first, 0
 	for i := range places {
 		step, length := next(), next()
 		if body == nil || (step == 0) != (i == 0) || step > math.MaxUint64-position || length < recordHeader || length > recordHeader+blockedMaxBytes {
-			return nil, false
+			return listing{}, false
 		}
 		position += step
 		places[i] = place{position: position, start: end, end: end + int(length)}
 		end += int(length)
 	}
-	return places, len(body) == 0
+	c.places = places
+	if len(body) == 0 {
+		return c, true
+	}
+	file, offset := next(), next()
+	if body == nil || len(body) > 0 || file == 0 || file > math.MaxUint32 || offset > math.MaxInt64 {
+		return listing{}, false
+	}
+	c.at = payload.Place{File: uint32(file), Offset: int64(offset), Bytes: end}
+	return c, true
 }
 
 // find returns the index of position among places, or -1.

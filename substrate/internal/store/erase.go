@@ -69,15 +69,16 @@ func (s *Store) EraseAll(tenant string, step int) error {
 
 func (s *Store) eraseSome(e *Erasure, most int) error {
 	prefix := append([]byte{byte(len(e.Tenant))}, e.Tenant...)
+	var placed int64 // bytes beside the database
 	if e.from == nil {
-		s.forgetTenant(prefix)
+		placed = s.forgetTenant(prefix)
 		e.from = prefix
 	}
 	if err := failpoint.Hit("store.erase"); err != nil {
 		return err
 	}
 	var ops []Op
-	e.Bytes = 0
+	e.Bytes = placed
 	err := s.view(func(txn *badger.Txn) error {
 		o := badger.DefaultIteratorOptions
 		o.PrefetchValues, o.Prefix = false, prefix
@@ -105,9 +106,10 @@ func (s *Store) eraseSome(e *Erasure, most int) error {
 	return nil
 }
 
-// forgetTenant takes the blocks of the tenant whose keys begin with prefix out of the index.
-func (s *Store) forgetTenant(prefix []byte) {
-	s.index.removeAll(func(topic string) bool { return strings.HasPrefix(topic, string(prefix)) })
+// forgetTenant takes the blocks of the tenant whose keys begin with prefix out of the index, and returns the bytes of their
+// records that are not in the database.
+func (s *Store) forgetTenant(prefix []byte) (held int64) {
+	held = s.index.removeAll(func(topic string) bool { return strings.HasPrefix(topic, string(prefix)) })
 	kept := s.spent[:0]
 	for _, b := range s.spent {
 		if !bytes.HasPrefix(b.topic.prefix, prefix) {
@@ -115,4 +117,5 @@ func (s *Store) forgetTenant(prefix []byte) {
 		}
 	}
 	s.spent = kept
+	return held
 }

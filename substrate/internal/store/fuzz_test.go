@@ -65,7 +65,11 @@ func FuzzRecord(f *testing.F) {
 			require.True(t, errors.As(err, &corrupt))
 			require.Equal(t, key, append([]byte{}, corrupt.Key...))
 		} else {
-			require.Equal(t, record, seal(key, body), "a record has one form")
+			one := seal(key, body)
+			if _, _, ok := parseBlock(key); ok && record[0] == placedVersion {
+				one[0] = placedVersion
+			}
+			require.Equal(t, record, one, "a record has one form")
 		}
 		sealed := seal(key, record)
 		body, err = open(key, sealed)

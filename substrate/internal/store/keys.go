@@ -230,6 +230,9 @@ func parseMessage(key []byte) (t Topic, position uint64, ok bool) {
 	return parsePositioned(key, classMessage)
 }
 
+// parseBlock splits the key of a block in the same way.
+func parseBlock(key []byte) (t Topic, first uint64, ok bool) { return parsePositioned(key, classBlock) }
+
 // parseRecords splits the key of the records of a block in the same way.
 func parseRecords(key []byte) (t Topic, first uint64, ok bool) {
 	return parsePositioned(key, classRecords)

@@ -30,7 +30,7 @@ func (s *Store) get(key []byte) (body []byte, err error) {
 	}
 	err = s.view(func(txn *badger.Txn) error {
 		if b != nil {
-			if body, err = b.get(txn, t, position); !errors.Is(err, ErrNotFound) {
+			if body, err = s.getFrom(b, txn, t, position); !errors.Is(err, ErrNotFound) {
 				return err
 			}
 		}
@@ -54,7 +54,7 @@ func (s *Store) Raw(key []byte) (value []byte, err error) {
 	}
 	err = s.view(func(txn *badger.Txn) error {
 		if b != nil {
-			if value, err = b.raw(txn, t, position); !errors.Is(err, ErrNotFound) {
+			if value, err = s.rawFrom(b, txn, t, position); !errors.Is(err, ErrNotFound) {
 				return err
 			}
 		}
@@ -70,24 +70,9 @@ func (s *Store) Raw(key []byte) (value []byte, err error) {
 	return value, err
 }
 
-// raw returns a copy of the record of the message at position.
-func (b *block) raw(txn *badger.Txn, t Topic, position uint64) (record []byte, err error) {
-	places, err := b.left(txn, t)
-	if err != nil {
-		return nil, err
-	}
-	i := find(places, position)
-	if i < 0 {
-		return nil, ErrNotFound
-	}
-	b.eachRecord(txn, t, places[i:i+1], func(_, found []byte, fault error) bool {
-		record, err = append([]byte(nil), found...), fault
-		return false
-	})
-	return record, err
-}
-
+// view calls f with a transaction that reads, while which no payload file goes.
 func (s *Store) view(f func(txn *badger.Txn) error) error {
+	defer s.files.Pin()() // before the transaction begins: what that sees has to be there
 	txn := s.db.NewTransaction(false)
 	defer txn.Discard()
 	return f(txn)
@@ -127,109 +112,6 @@ func unreadable(item *badger.Item, err error) error {
 	return &CorruptError{Key: item.KeyCopy(nil), Reason: err.Error()}
 }
 
-// places returns where the block's messages are, or ErrNotFound if the block is no more.
-func (b *block) places(txn *badger.Txn, t Topic) ([]place, error) {
-	key := t.block(b.first)
-	body, err := getIn(txn, key)
-	if err != nil {
-		return nil, err
-	}
-	places, ok := parsePlaces(b.first, body)
-	if !ok || len(places) != int(b.count) {
-		return nil, &CorruptError{Key: key, Reason: "it does not say what the block holds"}
-	}
-	return places, nil
-}
-
-// left returns the places of the block's messages that are not deleted.
-func (b *block) left(txn *badger.Txn, t Topic) ([]place, error) {
-	places, err := b.places(txn, t)
-	if err != nil {
-		return nil, err
-	}
-	done, err := getIn(txn, t.done(b.first))
-	if errors.Is(err, ErrNotFound) {
-		return places, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	left := places[:0]
-	for i, p := range places {
-		if !marked(done, i) {
-			left = append(left, p)
-		}
-	}
-	return left, nil
-}
-
-// get returns the body of the message at position.
-func (b *block) get(txn *badger.Txn, t Topic, position uint64) (body []byte, err error) {
-	places, err := b.left(txn, t)
-	if err != nil {
-		return nil, err
-	}
-	i := find(places, position)
-	if i < 0 {
-		return nil, ErrNotFound
-	}
-	b.each(txn, t, places[i:i+1], func(_, found []byte, fault error) bool {
-		body, err = found, fault
-		return false
-	})
-	return body, err
-}
-
-// each calls yield with the key and a copy of the body of the messages at places, until it returns false, and reports
-// whether it never did. What does not check is yielded with its error.
-func (b *block) each(txn *badger.Txn, t Topic, places []place, yield func(key, body []byte, err error) bool) (more bool) {
-	return b.eachRecord(txn, t, places, func(key, record []byte, err error) bool {
-		if err != nil {
-			return yield(key, nil, err)
-		}
-		body, err := open(key, record)
-		if err != nil {
-			return yield(key, nil, err)
-		}
-		return yield(key, append(make([]byte, 0, len(body)), body...), nil)
-	})
-}
-
-// eachRecord is each with the records as they are stored, which are valid during the call.
-func (b *block) eachRecord(txn *badger.Txn, t Topic, places []place, yield func(key, record []byte, err error) bool) (more bool) {
-	key := t.Message(0)
-	next := func(records []byte, err error) {
-		for more = true; more && len(places) > 0; places = places[1:] {
-			p := places[0]
-			setPosition(key, p.position)
-			switch {
-			case err != nil:
-				more = yield(key, nil, err)
-			case p.end > len(records):
-				more = yield(key, nil, &CorruptError{Key: append([]byte(nil), key...), Reason: "its block ends before it"})
-			default:
-				more = yield(key, records[p.start:p.end], nil)
-			}
-		}
-	}
-	item, err := getItem(txn, t.records(b.first))
-	if errors.Is(err, ErrNotFound) {
-		err = &CorruptError{Key: t.records(b.first), Reason: "the records of a block are missing"}
-	}
-	if err != nil {
-		next(nil, err)
-		return more
-	}
-	err = item.Value(func(records []byte) error {
-		next(records, nil)
-		return nil
-	})
-	if err != nil {
-		next(nil, unreadable(item, err))
-	}
-	return more
-}
-
 // Scan calls yield for each record under prefix from the key from on, in order, until yield returns false. A record that
 // does not check is yielded with its error. The key is valid during the call; the body belongs to the callee, which must
 // not close the store. The error is ErrClosed or nil.
@@ -239,7 +121,9 @@ func (s *Store) Scan(prefix, from []byte, yield func(key, body []byte, err error
 			body, err := read(item)
 			return yield(item.Key(), body, err)
 		},
-		block: func(txn *badger.Txn, t Topic, position uint64, b *block) bool { return b.scan(txn, t, position, yield) },
+		block: func(txn *badger.Txn, t Topic, position uint64, b *block) bool {
+			return s.scan(b, txn, t, position, yield)
+		},
 	})
 }
 
@@ -294,14 +178,14 @@ func (s *Store) walk(prefix, from []byte, w walker) error {
 // keys yields the keys of the block's messages from a position on, and reports whether to go on. Of a block that does not
 // say what it holds it yields the first.
 func (b *block) keys(txn *badger.Txn, t Topic, from uint64, yield func(key []byte) bool) (more bool) {
-	places, err := b.left(txn, t)
+	c, err := b.left(txn, t)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return true
 	case err != nil:
 		return yield(t.Message(max(b.first, from)))
 	}
-	for _, p := range places {
+	for _, p := range c.places {
 		if p.position >= from && !yield(t.Message(p.position)) {
 			return false
 		}
@@ -309,19 +193,19 @@ func (b *block) keys(txn *badger.Txn, t Topic, from uint64, yield func(key []byt
 	return true
 }
 
-// scan yields the block's messages from a position on, and reports whether to go on.
-func (b *block) scan(txn *badger.Txn, t Topic, from uint64, yield func(key, body []byte, err error) bool) (more bool) {
-	places, err := b.left(txn, t)
+// scan yields a block's messages from a position on, and reports whether to go on.
+func (s *Store) scan(b *block, txn *badger.Txn, t Topic, from uint64, yield func(key, body []byte, err error) bool) (more bool) {
+	c, err := b.left(txn, t)
 	if errors.Is(err, ErrNotFound) {
 		return true
 	}
 	if err != nil {
 		return yield(t.Message(max(b.first, from)), nil, err)
 	}
-	for len(places) > 0 && places[0].position < from {
-		places = places[1:]
+	for len(c.places) > 0 && c.places[0].position < from {
+		c.places = c.places[1:]
 	}
-	return len(places) == 0 || b.each(txn, t, places, yield)
+	return s.eachOf(b, txn, t, c, yield)
 }
 
 // Topics calls yield for each topic that has a state, in order, hopping over everything else. A topic may have messages and

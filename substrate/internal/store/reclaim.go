@@ -20,6 +20,9 @@ func (s *Store) Reclaim() error {
 	if err := s.unpack(); err != nil {
 		return fmt.Errorf("store: reclaim: %w", err)
 	}
+	if err := s.collectFiles(); err != nil {
+		return fmt.Errorf("store: reclaim: %w", err)
+	}
 	if err := s.flushMemtable(); err != nil {
 		return fmt.Errorf("store: reclaim: %w", err)
 	}
@@ -110,13 +113,14 @@ func (s *Store) unpack() error {
 // unpackBlock moves the records as they are: one that does not check will not check elsewhere either. If the block can't
 // be read, it moves nothing and returns a *CorruptError.
 func (s *Store) unpackBlock(b placed) error {
+	defer s.files.Pin()()
 	txn := s.db.NewTransaction(true)
 	defer txn.Discard()
-	places, err := b.left(txn, b.topic)
+	c, err := b.left(txn, b.topic)
 	if err != nil {
 		return err
 	}
-	b.eachRecord(txn, b.topic, places, func(key, record []byte, fault error) bool {
+	s.eachRecord(b.block, txn, b.topic, c, func(key, record []byte, fault error) bool {
 		if err = fault; err == nil {
 			s.grown.add(len(key), len(record))
 			err = txn.Set(append([]byte(nil), key...), append([]byte(nil), record...))

@@ -8,6 +8,7 @@ import (
 
 const (
 	recordVersion = 1
+	placedVersion = 2 // of what a block holds, if its records are in a file beside the database
 	recordHeader  = 9 // version, length, CRC
 )
 
@@ -34,7 +35,15 @@ type VersionError struct {
 
 // Error implements error.
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("record %q: version %d was written by a newer program; this one knows up to %d", e.Key, e.Version, recordVersion)
+	return fmt.Sprintf("record %q: version %d was written by a newer program; this one knows up to %d", e.Key, e.Version, newestVersion(e.Key))
+}
+
+// newestVersion is that of the records under a key which this program knows.
+func newestVersion(key []byte) uint8 {
+	if _, _, ok := parseBlock(key); ok {
+		return placedVersion
+	}
+	return recordVersion
 }
 
 // seal returns body as a record: version, length and a checksum over key and body, so that a value under the wrong key
@@ -67,7 +76,7 @@ func open(key, r []byte) ([]byte, error) {
 		return nil, corrupt("the checksum does not match")
 	}
 	switch {
-	case r[0] > recordVersion:
+	case r[0] > recordVersion && r[0] > newestVersion(key):
 		return nil, &VersionError{Key: append([]byte(nil), key...), Version: r[0]}
 	case r[0] < recordVersion:
 		return nil, corrupt("there is no record version %d", r[0])

@@ -15,6 +15,7 @@ type Snapshot struct {
 	store *Store
 	txn   *badger.Txn
 	it    *badger.Iterator
+	unpin func()
 }
 
 // Snapshot returns the store as of now, or ErrClosed. Close of the store waits until it is closed.
@@ -25,10 +26,11 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 		return nil, ErrClosed
 	}
 	s.snapshots.Add(1)
+	unpin := s.files.Pin() // before the transaction begins, as for view
 	txn := s.db.NewTransaction(false)
 	// The iterator is opened now: it keeps value logs, which a transaction alone doesn't. Values are read one by one,
 	// because some may be large.
-	return &Snapshot{store: s, txn: txn, it: txn.NewIterator(badger.IteratorOptions{})}, nil
+	return &Snapshot{store: s, txn: txn, it: txn.NewIterator(badger.IteratorOptions{}), unpin: unpin}, nil
 }
 
 // Snapshots reports whether a snapshot is open, so that nothing is to be gained from Reclaim.
@@ -38,6 +40,7 @@ func (s *Store) Snapshots() bool { return s.snapshots.Load() > 0 }
 func (s *Snapshot) Close() {
 	s.it.Close()
 	s.txn.Discard()
+	s.unpin()
 	s.store.snapshots.Add(-1)
 	s.store.use.RUnlock()
 }
@@ -48,7 +51,8 @@ func (s *Snapshot) Verify() error { return s.store.verify() }
 
 // Each calls yield for each record with its value as it is stored, in the order of keys, until yield returns an error. Left
 // out is what the log keeps about its own files: the checkpoint, above all. The value of a record that does not check is what
-// could be read of it: see Sound. The slices are valid during the call.
+// could be read of it: see Sound. The records of blocks are yielded as if all were in the database, those that are not
+// beside what says where they are. The slices are valid during the call.
 func (s *Snapshot) Each(yield func(key, value []byte) error) error {
 	var value []byte
 	for s.it.Rewind(); s.it.Valid(); s.it.Next() {
@@ -67,13 +71,44 @@ func (s *Snapshot) Each(yield func(key, value []byte) error) error {
 		if err != nil {
 			read = nil
 		}
-		if err := yield(key, read); err != nil {
+		value = read
+		placed, err := s.eachPlaced(key, read, yield)
+		if err == nil && !placed {
+			err = yield(key, read)
+		}
+		if err != nil {
 			return err
 		}
-		value = read
 	}
 	return nil
 }
+
+// eachPlaced yields what would be in the database of a block whose records are not, if the value is what such a block holds.
+func (s *Snapshot) eachPlaced(key, value []byte, yield func(key, value []byte) error) (placed bool, err error) {
+	t, first, ok := parseBlock(key)
+	if !ok {
+		return false, nil
+	}
+	body, err := open(key, value)
+	if err != nil {
+		return false, nil //nolint:nilerr // it is yielded as it is
+	}
+	c, ok := parseListing(first, body)
+	if !ok || c.at.File == 0 {
+		return false, nil
+	}
+	records, err := s.store.files.Read(nil, c.at, 0, c.at.Bytes)
+	switch {
+	case errors.Is(err, syscall.EIO):
+		return true, fmt.Errorf("store: read: %w", err)
+	case err != nil:
+		records = append(records, unreadableRecords) // after what there is
+	}
+	return true, errors.Join(yield(key, sealListing(key, listing{places: c.places})), yield(t.records(first), records))
+}
+
+// unreadableRecords stands in a snapshot for records that can't be read. It is no version of a record.
+const unreadableRecords = 0
 
 // Sound reports whether a value as it is stored checks as a record. Of the records of a block it looks at the lengths alone:
 // each of them is checked under its own key when it is read.

@@ -28,17 +28,20 @@
 //
 // Every value is a record; its checksum is CRC-32C over key and body:
 //
-//	version u8 = 1 | length u32 | checksum u32 | body      (little-endian)
+//	version u8 = 1 or 2 | length u32 | checksum u32 | body      (little-endian)
 //
 // # Blocks
 //
 // Messages that are written together are merged into blocks of consecutive ones of a topic, because an entry of Badger's
-// costs far more than the bytes of a small message do, and a large value goes to the value log, which is cheap. Get, Scan
-// and Write know messages only. What stands under 'R' is the messages' records one after the other, each as it would stand
-// under 'M'; 'N' says where each is, and 'O' which are deleted.
+// costs far more than the bytes of a small message do. Get, Scan and Write know messages only. What stands under 'R' is the
+// messages' records one after the other, each as it would stand under 'M'; 'N' says where each is, and 'O' which are deleted.
 //
-//	N  n | n times (position less the one before it, bytes of the record)    varints
+//	N  n | n times (position less the one before it, bytes of the record) [| file | offset]    varints
 //	O  a bit for each message
+//
+// The records of a block that has 64 KiB of them or more are in a file beside the database, at an offset: see package
+// payload. Then nothing stands under 'R', and the record under 'N' is of version 2. Programs before that wrote all under 'R'.
+// A file that holds no block's records any more is deleted once that is durable: see syncFiles.
 //
 // What blocks there are is kept in memory. No two overlap, and none crosses a checkpoint: see DropFrom.
 package store
@@ -56,6 +59,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"github.com/longshore/longshore/limits"
+	"github.com/longshore/longshore/substrate/internal/payload"
 )
 
 const (
@@ -94,6 +98,7 @@ type Store struct {
 	spent  []placed        // blocks of which nothing is left, to be deleted
 	synced map[string]bool // log files that the last sync covered, and whether they are complete
 	buffer []byte          // of the records that a transaction writes
+	files  *payload.Files  // the records of blocks that are not in the database
 	use    sync.RWMutex    // held by reads, so that Close waits for them: Badger unmaps its files
 	closed bool            // guarded by use
 
@@ -133,9 +138,15 @@ func (s *Store) verify() error {
 	return nil
 }
 
-// loadIndex finds the blocks, and those among them that are to be deleted.
+// loadIndex finds the blocks, and those among them that are to be deleted, and opens the files of the others.
 func (s *Store) loadIndex() error {
-	if err := s.view(s.index.load); err != nil {
+	txn := s.db.NewTransaction(false)
+	defer txn.Discard()
+	ends, err := s.index.load(txn)
+	if err != nil {
+		return err
+	}
+	if s.files, err = payload.Open(s.dir, ends); err != nil {
 		return err
 	}
 	s.index.each(func(t Topic, b *block) {
@@ -171,7 +182,7 @@ func (s *Store) Close() error {
 	s.use.Lock()
 	defer s.use.Unlock()
 	s.closed = true
-	err := s.db.Close()
+	err := errors.Join(s.db.Close(), s.files.Close())
 	if err == nil {
 		err = s.takeInventory() // its memtables are tables now
 	}

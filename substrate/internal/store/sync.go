@@ -24,6 +24,10 @@ func (s *Store) syncFiles() error {
 	if err != nil {
 		return fmt.Errorf("store: sync: %w", err)
 	}
+	empty := s.emptyFiles()
+	if err := s.files.Sync(); err != nil {
+		return fmt.Errorf("store: sync: %w", err)
+	}
 	logs, folder, covered := due(names, s.synced)
 	for _, name := range logs {
 		if err := failpoint.Hit("store.sync"); err != nil {
@@ -46,7 +50,23 @@ func (s *Store) syncFiles() error {
 	if err := s.takeInventory(); err != nil {
 		return fmt.Errorf("store: inventory: %w", err)
 	}
+	for _, file := range empty {
+		if err := s.files.Remove(file); err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
+	}
 	return nil
+}
+
+// emptyFiles returns the payload files of which the records of no block are left. Once what is written now is durable, no
+// power cut brings such a block back.
+func (s *Store) emptyFiles() (empty []uint32) {
+	for _, file := range s.files.Numbers() {
+		if s.index.heldIn(file) == 0 {
+			empty = append(empty, file)
+		}
+	}
+	return empty
 }
 
 // due returns what a sync has to cover: the logs, but for those that were synced after Badger had gone on to a younger one,
@@ -101,10 +121,13 @@ func newestOf(names []string, suffix string) string {
 	return newest
 }
 
-// ValueLogBytes returns what the value logs take on the disk.
+// ValueLogBytes returns what the value logs and the payload files take on the disk.
 func (s *Store) ValueLogBytes() (bytes int64, err error) {
 	names, err := s.logFiles()
 	if err != nil {
+		return 0, fmt.Errorf("store: %w", err)
+	}
+	if bytes, err = s.files.Bytes(); err != nil {
 		return 0, fmt.Errorf("store: %w", err)
 	}
 	for _, name := range names {

@@ -94,6 +94,9 @@ func (s *Store) put(ops []Op) (n int, err error) {
 		}
 		n += len(some)
 	}
+	if err := s.files.Flush(); err != nil {
+		return 0, fmt.Errorf("store: write: %w", err)
+	}
 	if err := txn.Commit(); err != nil {
 		return 0, fmt.Errorf("store: commit: %w", err)
 	}
@@ -106,20 +109,37 @@ func (s *Store) put(ops []Op) (n int, err error) {
 // putBlock stores messages of one topic as a block.
 func (s *Store) putBlock(txn *badger.Txn, ops []Op) (placed, error) {
 	t, first, _ := parseMessage(ops[0].Key)
-	places := make([]place, len(ops))
-	start := len(s.buffer)
+	c := listing{places: make([]place, len(ops))}
+	size := 0
 	for i, op := range ops {
-		at := len(s.buffer) - start
-		s.buffer = appendSeal(s.buffer, op.Key, op.Body)
-		places[i] = place{position: Position(op.Key), start: at, end: len(s.buffer) - start}
+		n := recordHeader + len(op.Body)
+		c.places[i] = place{position: Position(op.Key), start: size, end: size + n}
+		size += n
 	}
-	records, key := t.records(first), t.block(first)
-	contents := seal(key, appendPlaces(nil, places))
-	s.grown.add(len(records), len(s.buffer)-start)
-	s.grown.add(len(key), len(contents))
-	n := uint16(len(ops)) // at most blockMessages
-	b := placed{t, &block{first: first, last: places[n-1].position, count: n, live: n}}
-	return b, errors.Join(txn.Set(records, s.buffer[start:]), txn.Set(key, contents))
+	var err error
+	if size >= placedMinBytes {
+		s.grown.values = true
+		c.at, err = s.files.Add(size, func(b []byte) []byte { return appendRecords(b, ops) })
+	} else {
+		start := len(s.buffer)
+		s.buffer = appendRecords(s.buffer, ops)
+		s.grown.add(len(t.records(first)), size)
+		err = txn.Set(t.records(first), s.buffer[start:])
+	}
+	if err != nil {
+		return placed{}, err
+	}
+	key := t.block(first)
+	record := sealListing(key, c)
+	s.grown.add(len(key), len(record))
+	return placed{t, newBlock(c)}, txn.Set(key, record)
+}
+
+func appendRecords(b []byte, ops []Op) []byte {
+	for _, op := range ops {
+		b = appendSeal(b, op.Key, op.Body)
+	}
+	return b
 }
 
 // markDone replaces, among ops, the deletions of messages in blocks by what the blocks' bits become.
@@ -155,7 +175,8 @@ func (s *Store) markBlock(t Topic, b *block, deletions []Op) (n int, err error) 
 	var places []place
 	if !b.dense() {
 		err := s.view(func(txn *badger.Txn) error {
-			places, err = b.places(txn, t)
+			c, err := b.listing(txn, t)
+			places = c.places
 			return err
 		})
 		if err != nil {
@@ -215,7 +236,11 @@ func (s *Store) forget(blocks []placed) {
 }
 
 func (b placed) appendDeletion(ops []Op) []Op {
-	return append(ops, Op{Key: b.topic.block(b.first)}, Op{Key: b.topic.done(b.first)}, Op{Key: b.topic.records(b.first)})
+	ops = append(ops, Op{Key: b.topic.block(b.first)}, Op{Key: b.topic.done(b.first)})
+	if b.file == 0 {
+		ops = append(ops, Op{Key: b.topic.records(b.first)})
+	}
+	return ops
 }
 
 // commitCounted commits ops outside of a batch.
