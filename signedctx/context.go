@@ -148,7 +148,8 @@ func (c *Context) Seal(p Principal, b Binding) ([]byte, error) {
 		return nil, fmt.Errorf("seal: %w", err)
 	}
 	e := envelope{token: []byte(t.raw), keyID: []byte(key.id), sealed: now.UnixMilli(), binding: b.digest()}
-	e.seal = key.seal(e, t.hash)
+	var room [maxSealBytes]byte
+	e.seal = key.seal(e, t.hash, room[:0])
 	return e.encode(), nil
 }
 
