@@ -60,19 +60,19 @@ type Context struct {
 // ring is a keyring with what is known under it: nothing of one outlives it.
 type ring struct {
 	*Keyring
-	minted   *cache[string, token]             // by principal
+	minted   *cache[string, *token]            // by principal
 	verified *cache[[sha256.Size]byte, claims] // by hash of the token
 	recent   recent                            // some of verified
 }
 
 func newRing(k *Keyring) *ring {
 	return &ring{
-		Keyring: k, minted: newCache[string, token](limits.VerifiedTokens),
+		Keyring: k, minted: newCache[string, *token](limits.VerifiedTokens),
 		verified: newCache[[sha256.Size]byte, claims](limits.VerifiedTokens),
 	}
 }
 
-// token is one that was minted or verified.
+// token is one that was minted or verified. It is shared, and never changed.
 type token struct {
 	raw    string
 	hash   [sha256.Size]byte
@@ -148,22 +148,23 @@ func (c *Context) Seal(p Principal, b Binding) ([]byte, error) {
 		return nil, fmt.Errorf("seal: %w", err)
 	}
 	e := envelope{token: []byte(t.raw), keyID: []byte(key.id), sealed: now.UnixMilli(), binding: b.digest()}
-	e.seal = key.seal(e, t.hash)
+	var room [maxSealBytes]byte
+	e.seal = key.seal(e, t.hash, room[:0])
 	return e.encode(), nil
 }
 
 // token returns a token of p whose window holds now, from the cache if there is one.
-func (c *Context) token(r *ring, p Principal, now time.Time) (token, error) {
-	var room [256]byte
+func (c *Context) token(r *ring, p Principal, now time.Time) (*token, error) {
+	var room [128]byte
 	id := p.appendID(room[:0])
 	if t, ok := getText(r.minted, id); ok && now.Unix() >= t.claims.issued && now.Unix() < t.claims.expires {
 		return t, nil
 	}
 	raw, cl, err := mint(r.signer, c.issuer, p, now)
 	if err != nil {
-		return token{}, err
+		return nil, err
 	}
-	t := token{raw: raw, hash: tokenHash(raw), claims: cl}
+	t := &token{raw: raw, hash: tokenHash(raw), claims: cl}
 	r.minted.put(string(id), t)
 	return t, nil
 }

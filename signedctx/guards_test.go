@@ -88,7 +88,7 @@ func TestVerifyGuards(t *testing.T) {
 	t.Run("AnOperatorWithoutANameIsNoneThoughTheSealIsGenuine", func(t *testing.T) {
 		c, _ := generated(t, HS256)
 		o, key := Operator{At: time.UnixMilli(start.UnixMilli())}, c.Keys().sealer
-		seal := encodeSegment(key.make(o.sealed(key.id, nil, binding()), nil))
+		seal := encodeSegment(key.make(o.sealed(key.id, nil, binding())))
 		_, err := c.VerifyOperator(strings.Join([]string{"", "1796040000000", "", key.id, seal}, operatorSeparator), nil, binding())
 		requireRefusal(t, ClassMalformed, err)
 	})

@@ -98,7 +98,7 @@ func forge(tb testing.TB, c *Context, token string, b Binding, sealed time.Time)
 	e := envelope{
 		token: []byte(token), keyID: []byte(c.Keys().sealer.id), sealed: sealed.UnixMilli(), binding: b.digest(),
 	}
-	e.seal = c.Keys().sealer.seal(e, tokenHash(token))
+	e.seal = c.Keys().sealer.seal(e, tokenHash(token), nil)
 	return e.encode()
 }
 

@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash"
 	"slices"
 	"sync"
 
@@ -42,11 +41,10 @@ type tokenKey struct {
 	public  any
 }
 
-// sealKey makes and checks seals: MACs, or signatures if public is set. The MACs are pooled because a keyed one is dear to
-// set up.
+// sealKey makes and checks seals: MACs, or signatures if public is set.
 type sealKey struct {
 	id      string
-	macs    sync.Pool // of hash.Hash
+	desks   sync.Pool // of *desk
 	private ed25519.PrivateKey
 	public  ed25519.PublicKey
 }
@@ -150,34 +148,16 @@ func newTokenKey(k Key) *tokenKey {
 }
 
 func newSealKey(k Key) *sealKey {
+	key := &sealKey{id: k.ID}
 	if k.Algorithm == EdDSA {
-		key := &sealKey{id: k.ID, public: k.public()}
+		key.public = k.public()
 		if k.Secret != nil {
 			key.private = ed25519.NewKeyFromSeed(k.Secret)
 		}
+		key.desks.New = func() any { return new(desk) }
 		return key
 	}
 	secret := bytes.Clone(k.Secret)
-	return &sealKey{id: k.ID, macs: sync.Pool{New: func() any { return hmac.New(sha256.New, secret) }}}
-}
-
-// make returns the seal of a text, which may use the room.
-func (k *sealKey) make(text, room []byte) []byte {
-	if k.public != nil {
-		return ed25519.Sign(k.private, text)
-	}
-	m := k.macs.Get().(hash.Hash)
-	defer k.macs.Put(m)
-	m.Reset()
-	_, _ = m.Write(text) // a hash never returns an error
-	return m.Sum(room)
-}
-
-// made reports whether a seal of a text was made with this key.
-func (k *sealKey) made(text, seal []byte) bool {
-	if k.public != nil {
-		return ed25519.Verify(k.public, text, seal) // false for any other length
-	}
-	var room [sha256.Size]byte
-	return hmac.Equal(k.make(text, room[:0]), seal)
+	key.desks.New = func() any { return &desk{mac: hmac.New(sha256.New, secret)} }
+	return key
 }

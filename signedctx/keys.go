@@ -33,6 +33,9 @@ const (
 	keyIDBytes     = 8  // random bytes of a generated id
 )
 
+// maxKeyIDBytes is the length of the longest key id that keyIDForm allows.
+const maxKeyIDBytes = 64
+
 // keyIDForm is what a key id may be. It is safe in a file, a log line and a URL.
 var keyIDForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 

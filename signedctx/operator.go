@@ -68,7 +68,7 @@ func (c *Context) SealOperator(o Operator, envelope []byte, b Binding) (string, 
 	if key == nil {
 		return "", errors.New("operator record: this host holds public keys only, which verify: give it a seal key with its secret")
 	}
-	seal := base64.RawURLEncoding.EncodeToString(key.make(o.sealed(key.id, envelope, b), nil))
+	seal := base64.RawURLEncoding.EncodeToString(key.make(o.sealed(key.id, envelope, b)))
 	return strings.Join([]string{o.Act, strconv.FormatInt(o.At.UnixMilli(), 10), o.Why, key.id, seal}, operatorSeparator), nil
 }
 

@@ -49,7 +49,7 @@ func (a *attempt) make(t *testing.T, c *Context) (sealed []byte, parts []string)
 	e := envelope{
 		token: []byte(token), keyID: []byte(c.Keys().sealer.id), sealed: a.sealed.UnixMilli(), binding: binding().digest(),
 	}
-	e.seal = a.sealer.Keys().sealer.seal(e, tokenHash(token))
+	e.seal = a.sealer.Keys().sealer.seal(e, tokenHash(token), nil)
 	return e.encode(), strings.Split(token, ".")
 }
 

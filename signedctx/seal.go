@@ -1,8 +1,11 @@
 package signedctx
 
 import (
+	"crypto/ed25519"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"hash"
 )
 
 // Domains keep the encodings apart from each other and from any other use of the hash or the key.
@@ -32,6 +35,20 @@ func (b Binding) digest() [sha256.Size]byte {
 	return sha256.Sum256(t)
 }
 
+// desk is what seals of one key are made on. Desks are pooled: a keyed MAC is dear to set up, and whatever goes through an
+// interface, as a hash is, would be allocated anew for each seal.
+type desk struct {
+	mac  hash.Hash // nil if seals are signatures
+	text [maxSealedBytes]byte
+	sum  [sha256.Size]byte
+}
+
+// maxSealedBytes is the length of the longest text that the seal of an envelope is made over.
+const maxSealedBytes = 8 + len(sealDomain) + 8 + maxKeyIDBytes + 8 + 2*sha256.Size
+
+// maxSealBytes is the length of the longest seal.
+const maxSealBytes = max(sha256.Size, ed25519.SignatureSize)
+
 // sealed returns what the seal of e is made over, all but its field seal being set. It may use the room.
 func (k *sealKey) sealed(e envelope, token [sha256.Size]byte, room []byte) []byte {
 	t := appendText(room, sealDomain)
@@ -41,16 +58,55 @@ func (k *sealKey) sealed(e envelope, token [sha256.Size]byte, room []byte) []byt
 	return append(t, e.binding[:]...)
 }
 
-// seal returns the seal of e, all but its field seal being set.
-func (k *sealKey) seal(e envelope, token [sha256.Size]byte) []byte {
-	var room [256]byte
-	return k.make(k.sealed(e, token, room[:0]), nil)
+// seal returns the seal of e, all but its field seal being set. It may use the room.
+func (k *sealKey) seal(e envelope, token [sha256.Size]byte, room []byte) []byte {
+	d := k.desks.Get().(*desk)
+	defer k.desks.Put(d)
+	return k.makeOn(d, k.sealed(e, token, d.text[:0]), room)
 }
 
 // check reports whether the seal of e was made with this key.
 func (k *sealKey) check(e envelope, token [sha256.Size]byte) bool {
-	var room [256]byte
-	return k.made(k.sealed(e, token, room[:0]), e.seal)
+	d := k.desks.Get().(*desk)
+	defer k.desks.Put(d)
+	return k.madeOn(d, k.sealed(e, token, d.text[:0]), e.seal)
+}
+
+// make returns the seal of a text.
+func (k *sealKey) make(text []byte) []byte {
+	d := k.desks.Get().(*desk)
+	defer k.desks.Put(d)
+	return k.makeOn(d, text, nil)
+}
+
+// made reports whether a seal of a text was made with this key.
+func (k *sealKey) made(text, seal []byte) bool {
+	d := k.desks.Get().(*desk)
+	defer k.desks.Put(d)
+	return k.madeOn(d, text, seal)
+}
+
+// makeOn is make on a desk that is the caller's. The seal may use the room.
+func (k *sealKey) makeOn(d *desk, text, room []byte) []byte {
+	if k.public != nil {
+		return append(room, ed25519.Sign(k.private, text)...)
+	}
+	return append(room, d.hash(text)...)
+}
+
+// madeOn is made on a desk that is the caller's.
+func (k *sealKey) madeOn(d *desk, text, seal []byte) bool {
+	if k.public != nil {
+		return ed25519.Verify(k.public, text, seal) // false for any other length
+	}
+	return hmac.Equal(d.hash(text), seal)
+}
+
+// hash returns the MAC of a text, which stands on the desk.
+func (d *desk) hash(text []byte) []byte {
+	d.mac.Reset()
+	_, _ = d.mac.Write(text) // a hash never returns an error
+	return d.mac.Sum(d.sum[:0])
 }
 
 // appendText appends a text with its length before it.

@@ -119,7 +119,8 @@ func (h *host) publish(ctx context.Context, n int) error {
 	for at := 0; at < n; at += publishBatch {
 		messages := make([]substrate.Message, min(publishBatch, n-at))
 		for i := range messages {
-			if err := h.seal(&messages[i], ordersTopic, h.orders[(at+i)%len(h.orders)]); err != nil {
+			messages[i] = message(h.log.MintID(), ordersTopic, h.orders[(at+i)%len(h.orders)])
+			if err := h.seal(producer(), &messages[i]); err != nil {
 				return err
 			}
 		}
@@ -130,13 +131,12 @@ func (h *host) publish(ctx context.Context, n int) error {
 	return nil
 }
 
-// seal makes a message of the producer's that is ready to publish.
-func (h *host) seal(m *substrate.Message, topic string, payload []byte) error {
-	return h.sealAs(producer(), m, topic, payload)
+// message returns a message that isn't sealed yet.
+func message(id, topic string, payload []byte) substrate.Message {
+	return substrate.Message{ID: id, Tenant: tenant, Topic: topic, ContentType: contentType, Payload: payload}
 }
 
-func (h *host) sealAs(who signedctx.Principal, m *substrate.Message, topic string, payload []byte) (err error) {
-	*m = substrate.Message{ID: h.log.MintID(), Tenant: tenant, Topic: topic, ContentType: contentType, Payload: payload}
+func (h *host) seal(who signedctx.Principal, m *substrate.Message) (err error) {
 	m.Envelope, err = h.context.Seal(who, dispatcher.Binding(*m))
 	return err
 }
