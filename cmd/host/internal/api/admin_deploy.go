@@ -127,7 +127,7 @@ const uploadModule = "upload-module"
 
 // addUpload registers the upload of modules, a few at once.
 func (a *admin) addUpload() {
-	turns := make(chan struct{}, uploads)
+	turns := newUploadTurns()
 	register(a, huma.Operation{
 		OperationID: uploadModule, Method: http.MethodPut, Path: "/admin/v1/tenants/{tenant}/modules/{sha256}",
 		Summary: "Upload a module", DefaultStatus: http.StatusCreated,
@@ -138,12 +138,11 @@ func (a *admin) addUpload() {
 		if err := substrate.ValidTenant(r.Tenant); err != nil {
 			return wire.Modules{}, err
 		}
-		select {
-		case turns <- struct{}{}:
-			defer func() { <-turns }()
-		case <-ctx.Done():
-			return wire.Modules{}, ctx.Err()
+		giveBack, err := turns.take(ctx)
+		if err != nil {
+			return wire.Modules{}, err
 		}
+		defer giveBack()
 		return wire.Modules{SHA256: []string{r.SHA256}}, a.Deploy.Upload(r.Tenant, r.SHA256, r.body)
 	})
 }
