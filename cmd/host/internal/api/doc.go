@@ -32,6 +32,9 @@ const (
 	bearerUploads = uploads - 1
 	tenantUploads = 1
 
+	// tenantDeployments bounds those of a tenant's bearers that are made or wait: they are made one after the other.
+	tenantDeployments = 1
+
 	// DataConnections and AdminConnections bound the open connections of a listener; more wait in the kernel's queue.
 	DataConnections  = 1024
 	AdminConnections = 128

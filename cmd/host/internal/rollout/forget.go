@@ -44,7 +44,9 @@ func (d *Deployer) Forget(ctx context.Context, tenant string) error {
 }
 
 func (d *Deployer) forgetTenant(tenant string) error {
+	d.mu.Lock()
 	delete(d.current, tenant)
+	d.mu.Unlock()
 	return d.Store.Forget(tenant)
 }
 
