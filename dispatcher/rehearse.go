@@ -103,11 +103,11 @@ func (r *Rehearsal) Run(ctx context.Context, messages []substrate.Delivery) (now
 	defer unwatch()
 	p := phases{stop: ctx, claim: ctx, run: ctx, settle: ctx}
 	if r.now != nil {
-		if now, err = r.now.rehearse(p, messages); err != nil { //nolint:contextcheck // leases have a context of their own
+		if now, err = r.now.rehearse(p, messages); err != nil {
 			return nil, nil, err
 		}
 	}
-	if next, err = r.next.rehearse(p, messages); err != nil { //nolint:contextcheck // as above
+	if next, err = r.next.rehearse(p, messages); err != nil {
 		return nil, nil, err
 	}
 	return now, next, nil

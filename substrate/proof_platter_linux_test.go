@@ -1,7 +1,6 @@
 package substrate
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -148,20 +147,23 @@ func syncedPath(c tracedCall) (string, error) {
 	if c.number != unix.SYS_MSYNC {
 		return os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", c.pid, c.args[0]))
 	}
-	f, err := os.Open(fmt.Sprintf("/proc/%d/maps", c.pid))
+	maps := fmt.Sprintf("/proc/%d/maps", c.pid)
+	text, err := os.ReadFile(maps)
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = f.Close() }()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
+	for line := range strings.Lines(string(text)) {
 		var from, to uint64
-		if _, err := fmt.Sscanf(lines.Text(), "%x-%x", &from, &to); err == nil && from <= c.args[0] && c.args[0] < to {
-			fields := strings.SplitN(lines.Text(), "/", 2)
-			if len(fields) < 2 {
+		if _, err := fmt.Sscanf(line, "%x-%x", &from, &to); err == nil && from <= c.args[0] && c.args[0] < to {
+			_, path, named := strings.Cut(strings.TrimSpace(line), "/")
+			if !named {
 				return "", errors.New("msync of no file")
 			}
-			return "/" + fields[1], nil
+			return "/" + path, nil
 		}
+	}
+	if now, err := os.ReadFile(maps); err != nil || len(now) == 0 {
+		return "", fmt.Errorf("the process was killed meanwhile: %w", fs.ErrNotExist)
 	}
 	return "", fmt.Errorf("msync of %#x, which is not mapped", c.args[0])
 }

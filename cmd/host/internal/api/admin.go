@@ -56,6 +56,7 @@ func newAdmin(o AdminOptions) *admin {
 	cfg.Formats, cfg.Transformers = strictFormats(), []huma.Transformer{fewErrors}
 	a := &admin{
 		AdminOptions: o, api: humago.New(mux, cfg), mux: mux, policies: make(chan struct{}, 1), room: semaphore.NewWeighted(adminBodyBytes),
+		deployments: newSlots(0, tenantDeployments),
 	}
 	a.api.UseMiddleware(a.guardTenant, a.makeRoom)
 	a.addHost()
@@ -84,10 +85,11 @@ func allowEmptyPayload(api huma.API) {
 
 type admin struct {
 	AdminOptions
-	api      huma.API
-	mux      http.Handler
-	policies chan struct{}       // full while a policy is looked at to be changed
-	room     *semaphore.Weighted // bytes of bodies that are decoded
+	api         huma.API
+	mux         http.Handler
+	policies    chan struct{}       // full while a policy is looked at to be changed
+	room        *semaphore.Weighted // bytes of bodies that are decoded
+	deployments *slots              // that are under way or wait
 }
 
 // makeRoom waits until the body of a request may be decoded. Modules are none of it: they are read as they come.

@@ -20,8 +20,8 @@ type Deployments interface {
 	Rollback(ctx context.Context, who rollout.Who, version int) (*wire.Deployed, error)
 	Promote(ctx context.Context, who rollout.Who, consumer string) (*wire.Deployed, error)
 	Rehearse(ctx context.Context, who rollout.Who, q wire.Rehearse) (*rollout.Rehearsal, error)
-	Current(ctx context.Context) (*wire.VersionList, error)
-	History(ctx context.Context, tenant string) (*wire.VersionList, error)
+	Current() *wire.VersionList
+	History(tenant string) *wire.VersionList
 	Missing(tenant string, digests []string) []string
 	Upload(tenant, digest string, module io.Reader) error
 	Tenants() []string
@@ -97,17 +97,17 @@ func (a *admin) addDeployments() {
 	}
 	listed := func(l *wire.VersionList) string { return l.Tag }
 	registerTagged(a, list("list-deployments", route, "What runs, of all tenants"), requestTimeout, listed,
-		func(ctx context.Context, _ *none) (*wire.VersionList, error) { return a.Deploy.Current(ctx) })
+		func(context.Context, *none) (*wire.VersionList, error) { return a.Deploy.Current(), nil })
 	registerTagged(a, post("apply", route, "Make a manifest what runs"), deployTimeout, runs,
 		func(ctx context.Context, r *hostApply) (*wire.Deployed, error) {
 			return a.apply(ctx, "", r.Precondition, r.Body)
 		})
 	registerTagged(a, list("list-versions", ofTenant, "The versions that are kept of a tenant's consumers"), requestTimeout, listed,
-		func(ctx context.Context, r *TenantPath) (*wire.VersionList, error) {
+		func(_ context.Context, r *TenantPath) (*wire.VersionList, error) {
 			if err := substrate.ValidTenant(r.Tenant); err != nil {
 				return nil, err
 			}
-			return a.Deploy.History(ctx, r.Tenant)
+			return a.Deploy.History(r.Tenant), nil
 		})
 	registerTagged(a, post("apply-tenant", ofTenant, "Make a manifest what runs of a tenant"), deployTimeout, runs,
 		func(ctx context.Context, r *tenantApply) (*wire.Deployed, error) {
@@ -127,7 +127,7 @@ const uploadModule = "upload-module"
 
 // addUpload registers the upload of modules, a few at once.
 func (a *admin) addUpload() {
-	turns := make(chan struct{}, uploads)
+	turns := newUploadTurns()
 	register(a, huma.Operation{
 		OperationID: uploadModule, Method: http.MethodPut, Path: "/admin/v1/tenants/{tenant}/modules/{sha256}",
 		Summary: "Upload a module", DefaultStatus: http.StatusCreated,
@@ -138,12 +138,11 @@ func (a *admin) addUpload() {
 		if err := substrate.ValidTenant(r.Tenant); err != nil {
 			return wire.Modules{}, err
 		}
-		select {
-		case turns <- struct{}{}:
-			defer func() { <-turns }()
-		case <-ctx.Done():
-			return wire.Modules{}, ctx.Err()
+		giveBack, err := turns.take(ctx)
+		if err != nil {
+			return wire.Modules{}, err
 		}
+		defer giveBack()
 		return wire.Modules{SHA256: []string{r.SHA256}}, a.Deploy.Upload(r.Tenant, r.SHA256, r.body)
 	})
 }
@@ -163,26 +162,34 @@ func who(ctx context.Context, tenant string, p Precondition) (rollout.Who, error
 	return rollout.Who{Subject: subject, Tenant: tenant, IfMatch: tags}, err
 }
 
-func (a *admin) apply(ctx context.Context, tenant string, p Precondition, r wire.Apply) (*wire.Deployed, error) {
+// deploy has a deployment made, or a version compiled that isn't deployed. The bearers of a tenant have one at a time under way,
+// with what waits, so that another tenant waits for one of each at most, and the operator can take back what a tenant deploys.
+func deploy[T any](ctx context.Context, a *admin, tenant string, p Precondition, do func(who rollout.Who) (T, error)) (out T, err error) {
 	w, err := who(ctx, tenant, p)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	return a.Deploy.Apply(ctx, w, r)
+	end, ok := a.deployments.take(ctx)
+	if !ok {
+		return out, later(problem(http.StatusConflict, wire.CodeConflict,
+			"another deployment of this tenant is under way, or waits for its turn: wait until it has ended"), time.Second)
+	}
+	defer end()
+	return do(w)
+}
+
+func (a *admin) apply(ctx context.Context, tenant string, p Precondition, r wire.Apply) (*wire.Deployed, error) {
+	return deploy(ctx, a, tenant, p, func(w rollout.Who) (*wire.Deployed, error) { return a.Deploy.Apply(ctx, w, r) })
 }
 
 func (a *admin) rollback(ctx context.Context, r *tenantRollback) (*wire.Deployed, error) {
-	w, err := who(ctx, r.Tenant, r.Precondition)
-	if err != nil {
-		return nil, err
-	}
-	return a.Deploy.Rollback(ctx, w, r.Body.Version)
+	return deploy(ctx, a, r.Tenant, r.Precondition, func(w rollout.Who) (*wire.Deployed, error) {
+		return a.Deploy.Rollback(ctx, w, r.Body.Version)
+	})
 }
 
 func (a *admin) promote(ctx context.Context, r *tenantPromote) (*wire.Deployed, error) {
-	w, err := who(ctx, r.Tenant, r.Precondition)
-	if err != nil {
-		return nil, err
-	}
-	return a.Deploy.Promote(ctx, w, r.Body.Consumer)
+	return deploy(ctx, a, r.Tenant, r.Precondition, func(w rollout.Who) (*wire.Deployed, error) {
+		return a.Deploy.Promote(ctx, w, r.Body.Consumer)
+	})
 }

@@ -28,7 +28,7 @@ type replayQuery struct {
 
 // addEvents registers what streams messages.
 func (a *admin) addEvents() {
-	streams := newSlots()
+	streams := newSlots(AdminStreams, AdminTenantStreams)
 	addStream(a, streams, topicRoute+"/tail", "tail", "Messages as they are published", a.tail)
 	addStream(a, streams, topicRoute+"/replay", "replay", "Messages that are stored, whether they are done or not", a.replay)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/longshore/longshore/cmd/host/internal/rehearse"
+	"github.com/longshore/longshore/cmd/host/internal/rollout"
 	"github.com/longshore/longshore/cmd/host/internal/wire"
 	"github.com/longshore/longshore/dispatcher"
 )
@@ -37,15 +38,15 @@ func (a *admin) rehearse(ctx context.Context, r *tenantRehearse) (*wire.Rehearse
 }
 
 func (a *admin) rehearseUntil(ctx context.Context, r *tenantRehearse) (*wire.Rehearsed, error) {
-	w, err := who(ctx, r.Tenant, Precondition{})
-	if err != nil {
-		return nil, err
-	}
-	one, err := a.Deploy.Rehearse(ctx, w, r.Body)
+	var subject string
+	one, err := deploy(ctx, a, r.Tenant, Precondition{}, func(w rollout.Who) (*rollout.Rehearsal, error) {
+		subject = w.Subject
+		return a.Deploy.Rehearse(ctx, w, r.Body)
+	})
 	if err != nil {
 		return nil, err
 	}
 	defer one.Close(ctx)
 	parts := rehearse.Parts{Log: a.Log, Context: a.Context, Options: optionsOf}
-	return parts.Run(ctx, one.Rehearsal, w.Subject, r.Body)
+	return parts.Run(ctx, one.Rehearsal, subject, r.Body)
 }

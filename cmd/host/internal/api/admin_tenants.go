@@ -16,10 +16,7 @@ func (a *admin) addTenants() {
 	add(a, http.MethodGet, "/admin/v1/tenants", "list-tenants", "The tenants, with what they have", http.StatusOK,
 		func(ctx context.Context, _ *none) (wire.TenantList, error) {
 			list := wire.TenantList{Tenants: []wire.Tenant{}}
-			all, err := a.tenants(ctx)
-			if err != nil {
-				return list, err
-			}
+			all := a.tenants()
 			for _, name := range slices.Sorted(maps.Keys(all)) {
 				if c := credentialOf(ctx); c == nil || c.Tenant == name && c.Manage {
 					list.Tenants = append(list.Tenants, *all[name])
@@ -28,10 +25,10 @@ func (a *admin) addTenants() {
 			return list, nil
 		})
 	add(a, http.MethodGet, of, "get-tenant", "What a tenant has", http.StatusOK,
-		func(ctx context.Context, r *TenantPath) (*wire.Tenant, error) { return a.tenant(ctx, r.Tenant) })
+		func(_ context.Context, r *TenantPath) (*wire.Tenant, error) { return a.tenant(r.Tenant) })
 	add(a, http.MethodDelete, of, "delete-tenant", "Delete all of a tenant, of which nothing may run", http.StatusOK,
 		func(ctx context.Context, r *TenantPath) (*wire.Tenant, error) {
-			t, err := a.tenant(ctx, r.Tenant)
+			t, err := a.tenant(r.Tenant)
 			if err != nil {
 				return nil, err
 			}
@@ -40,19 +37,19 @@ func (a *admin) addTenants() {
 }
 
 // tenant returns what there is of a tenant, or substrate.ErrNotFound.
-func (a *admin) tenant(ctx context.Context, name string) (*wire.Tenant, error) {
+func (a *admin) tenant(name string) (*wire.Tenant, error) {
 	if err := substrate.ValidTenant(name); err != nil {
 		return nil, err
 	}
-	all, err := a.tenants(ctx)
-	if err == nil && all[name] == nil {
-		err = substrate.ErrNotFound
+	t := a.tenants()[name]
+	if t == nil {
+		return nil, substrate.ErrNotFound
 	}
-	return all[name], err
+	return t, nil
 }
 
 // tenants returns all tenants of which there is something: in the log, deployed, or running.
-func (a *admin) tenants(ctx context.Context) (map[string]*wire.Tenant, error) {
+func (a *admin) tenants() map[string]*wire.Tenant {
 	all := map[string]*wire.Tenant{}
 	of := func(name string) *wire.Tenant {
 		if all[name] == nil {
@@ -83,11 +80,7 @@ func (a *admin) tenants(ctx context.Context) (map[string]*wire.Tenant, error) {
 		of(c.Tenant).Consumers = append(of(c.Tenant).Consumers, c.Name)
 	}
 	for _, name := range a.Deploy.Tenants() {
-		versions, err := a.Deploy.History(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		of(name).Versions = len(versions.Versions)
+		of(name).Versions = len(a.Deploy.History(name).Versions)
 	}
-	return all, nil
+	return all
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -107,9 +108,21 @@ func (a *admin) peek(ctx context.Context, q *peekQuery) (wire.PeekedList, error)
 	return list, nil
 }
 
+// knows reports whether there is a topic, or a consumer of it that waits for its first message.
+func (a *admin) knows(t TopicPath) bool {
+	_, ok := a.Log.Stats(t.Tenant, t.Topic)
+	return ok || slices.ContainsFunc(a.Consumers(), func(c dispatcher.ConsumerStatus) bool {
+		return c.Tenant == t.Tenant && c.Topic == t.Topic
+	})
+}
+
 func (a *admin) pause(ctx context.Context, r *pauseRequest) (wire.Pause, error) {
 	if err := r.valid(); err != nil {
 		return wire.Pause{}, err
+	}
+	if !a.knows(r.TopicPath) {
+		return wire.Pause{}, problem(http.StatusNotFound, wire.CodeNotFound,
+			"there is no topic "+r.Topic+" of tenant "+r.Tenant+", and no consumer reads it: `longshore topics` lists those that there are")
 	}
 	lane, given := laneOf(r.Lane)
 	var err error

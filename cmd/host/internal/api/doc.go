@@ -26,8 +26,14 @@ const (
 	requestTimeout    = 30 * time.Second // of the work that a request asks for
 	deployTimeout     = 10 * time.Minute // of a deployment, which compiles modules
 
-	// uploads bounds the modules that are taken at once.
-	uploads = 4
+	// uploads bounds the modules that are taken at once, bearerUploads those of bearers, and tenantUploads those of the bearers
+	// of one tenant, with what waits: so a slow body keeps neither another tenant nor the operator from uploading.
+	uploads       = 4
+	bearerUploads = uploads - 1
+	tenantUploads = 1
+
+	// tenantDeployments bounds those of a tenant's bearers that are made or wait: they are made one after the other.
+	tenantDeployments = 1
 
 	// DataConnections and AdminConnections bound the open connections of a listener; more wait in the kernel's queue.
 	DataConnections  = 1024

@@ -9,11 +9,14 @@ import (
 	"github.com/longshore/longshore/signedctx/bearer"
 )
 
+// asBearer returns a context as that of a request of a bearer.
+func asBearer(ctx context.Context, tenant string) context.Context {
+	return context.WithValue(ctx, credentialKey{}, &credential{Identity: bearer.Identity{Tenant: tenant}})
+}
+
 func TestStreamSlots(t *testing.T) {
-	of := func(tenant string) context.Context {
-		return context.WithValue(t.Context(), credentialKey{}, &credential{Identity: bearer.Identity{Tenant: tenant}})
-	}
-	s := newSlots()
+	of := func(tenant string) context.Context { return asBearer(t.Context(), tenant) }
+	s := newSlots(AdminStreams, AdminTenantStreams)
 	var back []func()
 	take := func(ctx context.Context) bool {
 		give, ok := s.take(ctx)

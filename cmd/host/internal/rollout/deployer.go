@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"go.uber.org/zap"
 
@@ -37,13 +38,16 @@ type Options struct {
 	Rehearse func(next dispatcher.Consumer) (*dispatcher.Rehearsal, error)
 }
 
-// Deployer decides what runs on a host. It is safe for concurrent use; one deployment is made at a time.
+// Deployer decides what runs on a host. It is safe for concurrent use; one deployment is made at a time. Who lists versions
+// doesn't wait for it.
 type Deployer struct {
 	Options
-	turn    chan struct{}       // full while what runs is looked at or changed
-	current map[string]*Version // by tenant
+	turn    chan struct{} // full while somebody deploys, who alone may use the fields below
 	running map[name]*piece
 	unkept  map[string][]byte // modules that the disk had no room for, by digest
+
+	mu      sync.RWMutex        // whoever deploys holds it to change current; others may look at current while they hold it
+	current map[string]*Version // by tenant
 
 	rehearsals rehearsals
 }
@@ -143,8 +147,12 @@ func (d *Deployer) commit(ctx context.Context, pieces []*piece, c change) (err e
 		}
 		d.running[p.name()] = p
 	}
+	d.mu.Lock()
 	for _, v := range c.next {
 		d.current[v.Tenant] = v
+	}
+	d.mu.Unlock()
+	for _, v := range c.next {
 		d.Logger.Info("consumers deployed", zap.String("tenant", v.Tenant), zap.Int("version", v.Number), zap.String("digest", v.Digest()),
 			zap.String("by", v.By), zap.String("what", v.What), zap.Int("consumers", len(v.Entries)))
 	}

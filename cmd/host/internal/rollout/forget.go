@@ -44,7 +44,9 @@ func (d *Deployer) Forget(ctx context.Context, tenant string) error {
 }
 
 func (d *Deployer) forgetTenant(tenant string) error {
+	d.mu.Lock()
 	delete(d.current, tenant)
+	d.mu.Unlock()
 	return d.Store.Forget(tenant)
 }
 
@@ -60,5 +62,5 @@ func (s *Store) Forget(tenant string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("forget the deployments of tenant %s: %w", tenant, err)
 	}
-	return errors.Join(syncFolder(s.tenants()), os.RemoveAll(gone), s.collect())
+	return errors.Join(s.sync(s.tenants()), os.RemoveAll(gone), s.collect())
 }

@@ -65,7 +65,7 @@ func (s *Store) Put(tenant, digest string, r io.Reader) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := place(staged, s.module(digest)); err != nil {
+	if err := s.place(staged, s.module(digest)); err != nil {
 		return err
 	}
 	waiting := slices.DeleteFunc(s.uploads[tenant], func(u upload) bool { return u.digest == digest })

@@ -91,28 +91,24 @@ func (d *Deployer) find(tenant string, number int) (*Version, error) {
 	return nil, fmt.Errorf("%w, and version %d is not among them", ErrNoVersion, number)
 }
 
-// History returns the versions that are kept of a tenant, newest first.
-func (d *Deployer) History(ctx context.Context, tenant string) (*wire.VersionList, error) {
-	unlock, err := d.lock(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
+// History returns the versions that are kept of a tenant and have run, newest first. It doesn't wait for deployments.
+func (d *Deployer) History(tenant string) *wire.VersionList {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
 	out := &wire.VersionList{Tag: d.tag(tenant), Versions: []wire.Version{}}
 	for _, v := range slices.Backward(d.Store.Versions(tenant)) {
-		out.Versions = append(out.Versions, d.describe(v))
+		if v.Number <= d.current[tenant].number() { // else it is kept, and about to run
+			out.Versions = append(out.Versions, d.describe(v))
+		}
 	}
-	return out, nil
+	return out
 }
 
-// Current returns what runs of all tenants.
-func (d *Deployer) Current(ctx context.Context) (*wire.VersionList, error) {
-	unlock, err := d.lock(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	return &wire.VersionList{Tag: d.tag(), Versions: d.seen(Who{})}, nil
+// Current returns what runs of all tenants. It doesn't wait for deployments.
+func (d *Deployer) Current() *wire.VersionList {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return &wire.VersionList{Tag: d.tag(), Versions: d.seen(Who{})}
 }
 
 // Missing returns those modules that a tenant has to upload before it may name them.

@@ -22,7 +22,8 @@ const format = "longshore deployments 1\n"
 // Store is the folder of versions and modules. It is safe for concurrent use; no other process may use the folder.
 type Store struct {
 	dir         string
-	uploadBytes int64 // that modules of one tenant which no version names may have
+	uploadBytes int64                  // that modules of one tenant which no version names may have
+	sync        func(dir string) error // syncFolder
 
 	mu       sync.Mutex
 	versions map[string][]*Version // by tenant, oldest first
@@ -31,7 +32,7 @@ type Store struct {
 
 // OpenStore opens a folder, or makes it. It removes what was left unfinished and modules that no version names.
 func OpenStore(dir string) (*Store, error) {
-	s := &Store{dir: dir, uploadBytes: limits.UploadBytes, versions: map[string][]*Version{}, uploads: map[string][]upload{}}
+	s := &Store{dir: dir, uploadBytes: limits.UploadBytes, sync: syncFolder, versions: map[string][]*Version{}, uploads: map[string][]upload{}}
 	for _, folder := range []string{s.modules(), s.tenants()} {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return nil, err
@@ -157,14 +158,15 @@ func (s *Store) current(tenant string) *Version {
 	return nil
 }
 
-// Add keeps a version, durably, and drops the oldest beyond limits.PlanVersions with the modules that only they named.
+// Add keeps a version, durably, and drops the oldest beyond limits.PlanVersions with the modules that only they named. After an
+// error its file may be there all the same, and run at the next start: Remove takes it away.
 func (s *Store) Add(v *Version) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := os.MkdirAll(filepath.Dir(s.version(v.Tenant, v.Number)), 0o700); err != nil {
 		return err
 	}
-	if err := syncFolder(s.tenants()); err != nil {
+	if err := s.sync(s.tenants()); err != nil {
 		return err
 	}
 	err := s.write(s.version(v.Tenant, v.Number), func(w io.Writer) error { return json.NewEncoder(w).Encode(v) })
@@ -183,31 +185,40 @@ func (s *Store) Add(v *Version) error {
 	return s.collect()
 }
 
-// Remove takes the newest version of a tenant away, durably: it came to nothing.
+// Remove takes the newest version of a tenant away, durably, or what an Add that failed has left of it: it came to nothing.
 func (s *Store) Remove(v *Version) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.current(v.Tenant) != v {
+	now := s.current(v.Tenant)
+	if now == v {
+		s.versions[v.Tenant] = s.versions[v.Tenant][:len(s.versions[v.Tenant])-1]
+		if len(s.versions[v.Tenant]) == 0 {
+			delete(s.versions, v.Tenant)
+		}
+	} else if now.number() >= v.Number {
 		return nil
 	}
-	s.versions[v.Tenant] = s.versions[v.Tenant][:len(s.versions[v.Tenant])-1]
-	if len(s.versions[v.Tenant]) == 0 {
-		delete(s.versions, v.Tenant)
-	}
 	name := s.version(v.Tenant, v.Number)
-	if err := os.Remove(name); err != nil {
-		return err
+	err := os.Remove(name)
+	if errors.Is(err, fs.ErrNotExist) && now != v {
+		return nil
 	}
-	return syncFolder(filepath.Dir(name)) // or it might run after a power cut
+	if err == nil {
+		err = s.sync(filepath.Dir(name)) // or it might run after a power cut
+	}
+	if err != nil {
+		return fmt.Errorf("take back version %d of tenant %s, which may run after the next start: %w", v.Number, v.Tenant, err)
+	}
+	return nil
 }
 
-// write makes a file with what fill writes, durably, or leaves its place as it was.
+// write makes a file with what fill writes, durably. After an error its place is as it was, or has the file, not durably.
 func (s *Store) write(name string, fill func(io.Writer) error) error {
 	staged, err := s.stage(fill)
 	if err != nil {
 		return err
 	}
-	return place(staged, name)
+	return s.place(staged, name)
 }
 
 // stage makes a file beside all places.
@@ -222,12 +233,12 @@ func (s *Store) stage(fill func(io.Writer) error) (name string, err error) {
 	return f.Name(), nil
 }
 
-// place moves a staged file to its place, durably.
-func place(staged, name string) error {
+// place moves a staged file to its place, durably. After an error it may be there.
+func (s *Store) place(staged, name string) error {
 	if err := os.Rename(staged, name); err != nil {
 		return errors.Join(err, os.Remove(staged))
 	}
-	return syncFolder(filepath.Dir(name))
+	return s.sync(filepath.Dir(name))
 }
 
 // syncFolder makes the names in a folder durable.

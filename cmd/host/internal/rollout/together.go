@@ -65,7 +65,7 @@ func (s *Store) forgetTogether() error {
 	if err := os.Remove(s.together()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return syncFolder(s.dir)
+	return s.sync(s.dir)
 }
 
 // finishTogether takes back versions of which a crash let only some be kept.
@@ -89,7 +89,7 @@ func (s *Store) finishTogether() error {
 		case err != nil:
 			return err
 		}
-		if err := syncFolder(filepath.Dir(file)); err != nil {
+		if err := s.sync(filepath.Dir(file)); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,8 @@
 package rollout
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -57,6 +59,40 @@ func TestAddAll(t *testing.T) {
 		require.NoError(t, os.RemoveAll(place))
 		require.Equal(t, [2]int{1, 1}, current(again(t, s)))
 	})
+	for _, tt := range []struct {
+		name   string
+		failed int // syncs of the folder of "other"
+		says   string
+		noted  bool
+	}{
+		{"KeepsNoneIfTheFolderOfOneIsNotFlushed", 1, "keep version 2 of tenant other: no flush", false},
+		{"SaysWhatMayRunIfThatIsNotTakenBackEither", 2, "take back version 2 of tenant other, which may run after the next start: no flush", true},
+	} {
+		for _, alone := range []bool{false, true} {
+			t.Run(fmt.Sprint(tt.name, "/alone=", alone), func(t *testing.T) {
+				s, next := prepare(t)
+				left := tt.failed
+				s.sync = func(dir string) error {
+					if left > 0 && filepath.Base(dir) == "other" {
+						left--
+						return errors.New("no flush")
+					}
+					return syncFolder(dir)
+				}
+				if alone {
+					next = next[1:]
+				}
+				require.ErrorContains(t, s.AddAll(next), tt.says)
+				require.Zero(t, left)
+				require.NoFileExists(t, s.version("other", 2))
+				require.Equal(t, [2]int{1, 1}, current(s))
+				_, err := os.Stat(s.together())
+				require.Equal(t, tt.noted && !alone, err == nil)
+				require.Equal(t, [2]int{1, 1}, current(again(t, s)))
+				require.NoError(t, s.AddAll(next), "the number may be given again")
+			})
+		}
+	}
 	t.Run("ANoteThatIsNoneIsAnError", func(t *testing.T) {
 		s, _ := prepare(t)
 		require.NoError(t, os.WriteFile(s.together(), []byte("?"), 0o600))
