@@ -47,17 +47,26 @@ func (b *block) left(txn *badger.Txn, t Topic) (listing, error) {
 	return c, nil
 }
 
-// getFrom returns the body of the message at position of a block.
-func (s *Store) getFrom(b *block, txn *badger.Txn, t Topic, position uint64) (body []byte, err error) {
+// only returns the listing of a block cut to the message at position, or ErrNotFound.
+func (b *block) only(txn *badger.Txn, t Topic, position uint64) (listing, error) {
 	c, err := b.left(txn, t)
 	if err != nil {
-		return nil, err
+		return listing{}, err
 	}
 	i := find(c.places, position)
 	if i < 0 {
-		return nil, ErrNotFound
+		return listing{}, ErrNotFound
 	}
 	c.places = c.places[i : i+1]
+	return c, nil
+}
+
+// getFrom returns the body of the message at position of a block.
+func (s *Store) getFrom(b *block, txn *badger.Txn, t Topic, position uint64) (body []byte, err error) {
+	c, err := b.only(txn, t, position)
+	if err != nil {
+		return nil, err
+	}
 	s.eachOf(b, txn, t, c, func(_, found []byte, fault error) bool {
 		body, err = found, fault
 		return false
@@ -146,15 +155,10 @@ func (s *Store) readPlaced(key []byte, c listing, next func(records []byte, star
 
 // rawFrom returns a copy of the record of the message at position of a block.
 func (s *Store) rawFrom(b *block, txn *badger.Txn, t Topic, position uint64) (record []byte, err error) {
-	c, err := b.left(txn, t)
+	c, err := b.only(txn, t, position)
 	if err != nil {
 		return nil, err
 	}
-	i := find(c.places, position)
-	if i < 0 {
-		return nil, ErrNotFound
-	}
-	c.places = c.places[i : i+1]
 	s.eachRecord(b, txn, t, c, func(_, found []byte, fault error) bool {
 		record, err = append([]byte(nil), found...), fault
 		return false
